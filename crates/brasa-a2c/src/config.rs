@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Settings of advantage actor-critic. Defaults are those of Stable-Baselines3, with TensorFlow's RMSprop.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct A2cConfig {
     /// Steps per environment and rollout. Default 5. Short rollouts rely on the critic, long ones update rarely.

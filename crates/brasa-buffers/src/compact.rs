@@ -9,7 +9,7 @@ use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, Tenso
 use serde::{Deserialize, Serialize};
 
 /// Precision of the numbers of a replay buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Precision {
     /// 32 bits: exact.

@@ -84,7 +84,7 @@ fn numbers_that_nothing_can_hold_or_do_are_refused_by_key_rule_and_value() {
             "ppo.learning_rate={ linear = { from = 1, to = 0 }, exponential = { from = 1, to = 1 } }",
             ["learning_rate", "linear", "exponential"],
         ),
-        (&ppo, "ppo.bogus=1", ["bogus", "unknown field", "gamma"]),
+        (&ppo, "ppo.bogus=1", ["bogus", "[ppo] has no key", "list ppo"]),
         (&ppo, "bogus.x=1", ["bogus", "unknown section", "[ppo]"]),
         (&ppo, "network.actor_hidden=[1000000000]", ["`actor_hidden`", "at most 1048576", "1000000000"]),
         (&ppo, "network.actor_hidden=[0]", ["`actor_hidden`", "at least 1", "0"]),

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::page::{browser, data, list, opened};
+use common::page::{assert_layout, browser, data, list, opened};
 use common::{arg, brasa, run, succeed};
 use serde_json::Value;
 
@@ -123,7 +123,9 @@ fn experiments_are_trained_measured_and_written() {
         let (document, console) = opened(&browser, &dir.path().join("profile"), &out.join("compare.html"), "");
         assert!(console.is_empty(), "{console:?}");
         assert_eq!(document.matches("<canvas").count(), 2, "a plot for each metric");
-        assert_eq!(document.matches("class=\"u-series bound\"").count(), 8, "two bounds for each group and metric");
+        // The legend names each group in each plot, and not the edges of its band.
+        assert_eq!(document.matches("aria-pressed=\"true\"").count(), 4, "two groups, two metrics");
+        assert_layout(&browser, dir.path(), &out.join("compare.html"));
     }
 
     // The run directories give the same two groups; a single run has no interval.
@@ -213,7 +215,7 @@ fn an_interrupted_comparison_goes_on_where_it_was() {
 
     let resumed = run(&args(&stopped).each_ref().map(String::as_str));
     let message = String::from_utf8_lossy(&resumed.stderr);
-    assert!(message.contains("training 1 of 1") && message.contains("seed 1, resumed"), "{message}");
+    assert!(message.contains("Training 1 of 1") && message.contains("seed 1, resumed"), "{message}");
     let expected = json(&succeed(&args(&whole).each_ref().map(String::as_str)));
     let found = json(&String::from_utf8_lossy(&resumed.stdout));
     assert_eq!(found["groups"]["fast"]["statistics"], expected["groups"]["fast"]["statistics"]);

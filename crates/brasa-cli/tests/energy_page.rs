@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::page::{browser, data, list, opened, train};
+use common::page::{assert_layout, browser, data, layout_faults, list, opened, train};
 use serde_json::Value;
 
 const MICROGRID: &str = "[scenario.iquitos]\nactions = \"aggregate\"\nepisode_steps = 48\nrandom_start = true\n\
@@ -66,9 +66,33 @@ fn the_page_shows_the_year_of_the_result() {
     let Some(browser) = browser() else { return };
     let (document, console) = opened(&browser, &dir.path().join("profile"), &out.join("report.html"), "");
     assert!(console.is_empty(), "{console:?}");
-    for heading in ["The week of the largest import", "Every hour of the episode", "Load duration", "Who charged when"]
+    for heading in
+        ["The week with the largest import", "Every hour of the episode", "Load duration", "Who charged when"]
     {
         assert!(document.contains(&format!("<h3>{heading}</h3>")), "no `{heading}` in the page");
     }
     assert!(document.matches("<canvas").count() >= 10, "the charts are drawn");
+    // Without files the days are those of a common year.
+    assert!(
+        power["start"]["month"] == 1 && document.contains("The week with the largest import"),
+        "{}",
+        power["start"]
+    );
+    assert!(document.contains("Mon Jan ") || document.contains("Mon Dec "), "the axis has dates");
+    assert_layout(&browser, dir.path(), &out.join("report.html"));
+
+    // The look at the layout finds text that leaves the window, text on text, and a chart that nothing describes.
+    let wrong = dir.path().join("wrong.html");
+    let broken = page
+        .replace(
+            "<h2>Result</h2>",
+            "<h2 style=\"white-space:nowrap\">Result of a run whose heading is so long that it does not fit</h2>",
+        )
+        .replace("box.setAttribute(\"aria-describedby\", summary.id);", "")
+        .replace("</main>", "<svg width=99 height=20><text y=12>one</text><text y=14>two</text></svg></main>");
+    fs::write(&wrong, broken).expect("the directory can be written");
+    let faults = layout_faults(&browser, dir.path(), &wrong, false).join("\n");
+    for fault in ["360 px: the page is", "“two”", "a chart has no summary"] {
+        assert!(faults.contains(fault), "not found: {fault} in\n{faults}");
+    }
 }

@@ -90,7 +90,7 @@ fn metrics_become_a_table_and_checkpoints_come_by_steps() {
 
     let page = read(&out.join("report.html"));
     for part in
-        ["<h2>Device</h2>", "Memory was never exhausted.", "<th>learning</th>", "processor, share of all threads busy"]
+        ["<h2>Device</h2>", "Memory was never exhausted.", ">learning</th>", "Processor, share of all threads busy"]
     {
         assert!(page.contains(part), "the report has no `{part}`");
     }

@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::page::{browser, data, list, opened, text, train};
+use common::page::{assert_layout, browser, data, list, opened, text, train};
 use common::{arg, succeed};
 use serde_json::Value;
 
@@ -121,6 +121,8 @@ fn the_page_shows_its_data_in_a_browser() {
             assert_eq!(text(&document, &format!("network-{panel}-step")), format!("{} of 5", step + 1), "{name}");
         }
     }
+
+    assert_layout(&browser, dir.path(), &page);
 
     // The page tests its own functions.
     let (report, console) = tested(&source);

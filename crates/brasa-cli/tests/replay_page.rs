@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::page::{browser, data, list, opened, text, train};
+use common::page::{assert_layout, browser, data, list, opened, text, train};
 use common::{arg, succeed};
 use serde_json::Value;
 
@@ -89,6 +89,7 @@ fn the_page_plays_in_a_browser() {
     let (document, _) = opened(&browser, &profile, &page, "#selftest");
     let report = text(&document, "selftest");
     assert!(report.starts_with("PASS"), "{report}");
+    assert_layout(&browser, dir.path(), &page);
 
     // The test of the page fails if figures and frames differ.
     let source = fs::read_to_string(&page).expect("the report is there");
@@ -100,4 +101,18 @@ fn the_page_plays_in_a_browser() {
     let (document, _) = opened(&browser, &profile, &page, "#selftest");
     let report = text(&document, "selftest");
     assert!(report.starts_with("FAIL") && report.contains("greedy in episode 3: people out"), "{report}");
+
+    // And if an exit is drawn inside of the building.
+    let building = &data(&source)["replay"]["buildings"][0];
+    let nodes = list(&building["nodes"]);
+    let at = |kind: &str| {
+        let node = nodes.iter().find(|node| node["kind"] == kind).expect("it has one");
+        format!("\"at\":{}", node["at"])
+    };
+    let wrong = source.replacen(&at("exit"), &at("room"), 1);
+    assert_ne!(wrong, source);
+    fs::write(&page, wrong).expect("the directory can be written");
+    let (document, _) = opened(&browser, &profile, &page, "#selftest");
+    let report = text(&document, "selftest");
+    assert!(report.starts_with("FAIL") && report.contains("is outside"), "{report}");
 }

@@ -296,7 +296,7 @@ fn a_resume_refuses_what_would_be_another_run() {
     let before = kept();
     for (more, named) in [
         (["--steps", "10"], "`train.total_env_steps` must be at least 1024, the steps that the run has taken, got 10"),
-        (["--set", "train.n_envs=8"], "`train.n_envs` must stay 4 when the run is resumed"),
+        (["--set", "train.n_envs=8"], "cannot change `train.n_envs` from 4 to 8 on resume"),
         (["--set", "network.actor_hidden=[8]"], "does not fit"),
     ] {
         let output = run(&[&["train", "--resume", arg(&out), "--quiet"], &more[..]].concat());

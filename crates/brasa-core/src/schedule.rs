@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A value as a function of the share of the run that is done.
 ///
 /// In a file it is a number, or a table with one of the keys `linear` and `exponential`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(
     untagged,
     deny_unknown_fields,
@@ -28,7 +28,7 @@ pub enum Schedule {
 }
 
 /// First and last value of a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ends {
     /// Value at the start.

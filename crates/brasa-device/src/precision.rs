@@ -12,7 +12,7 @@ use crate::{DeviceError, Rates};
 ///
 /// The factors of a product are rounded to the format and its result is converted back (Micikevicius et al. 2018, "Mixed precision
 /// training"). This saves time only where a device multiplies the format faster, which usually needs large layers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// 32 bits.

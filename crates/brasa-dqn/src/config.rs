@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Settings of deep Q-learning. Defaults are those of Stable-Baselines3, except `double`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DqnConfig {
     /// Discount per step, 0 to 1. Default 0.99, a horizon of about 100 steps.
@@ -71,7 +71,7 @@ impl EpisodeClock {
 
 /// Exploration as in published code of user association: the probability of the greedy action is
 /// `min(max, min + increment * step * (episode + 1))`, with the step counted within the episode.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GreedyRamp {
     /// Probability of the greedy action at the first step of an episode, 0 to 1.

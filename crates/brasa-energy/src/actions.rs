@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The share of the full power that a socket's action in [-1, 1] asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SocketActions {
     /// `(1 + action) / 2`: 0 is half the power.

@@ -3,6 +3,7 @@
 use crate::EnergyError;
 use crate::error::fail;
 use crate::series::{civil_from_days, day_of_year, weekday};
+use crate::trace::TraceStart;
 
 /// Days of the calendar without files.
 const YEAR_DAYS: u32 = 365;
@@ -55,6 +56,23 @@ impl Calendar {
         }
     }
 
+    /// Midnight of a day.
+    pub(crate) fn start(self, day: u32) -> TraceStart {
+        match self {
+            Self::Year => {
+                let first = TraceStart { year: None, month: 1, day: 1, hour: 0.0, weekday: None };
+                let weekday = Some(day % YEAR_DAYS % 7);
+                TraceStart { weekday, ..first.later(24.0 * f64::from(day % YEAR_DAYS)) }
+            }
+            Self::Dates(first, _) => {
+                let days = first + i64::from(day);
+                let (year, month, of_month) = civil_from_days(days);
+                let (month, of_month) = (month as u32, of_month as u32);
+                TraceStart { year: Some(year), month, day: of_month, hour: 0.0, weekday: Some(weekday(days)) }
+            }
+        }
+    }
+
     pub(crate) fn date(self, day: u32) -> Date {
         match self {
             Self::Year => Date { day_of_year: day, month: month(day), weekday: day % 7 },
@@ -83,6 +101,15 @@ pub(crate) fn month(day: u32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_starts_at_midnight_of_its_date() {
+        let start = Calendar::Year.start(31);
+        assert_eq!((start.year, start.month, start.day, start.weekday), (None, 2, 1, Some(3)));
+        // 2024-02-29, a Thursday.
+        let start = Calendar::Dates(19_782, 19_800).start(0);
+        assert_eq!((start.year, start.month, start.day, start.weekday), (Some(2024), 2, 29, Some(3)));
+    }
 
     #[test]
     fn the_calendar_is_that_of_a_common_year() {

@@ -46,4 +46,4 @@ pub use error::EnergyError;
 pub use ledger::Ledger;
 #[cfg(feature = "optimum")]
 pub use optimum::Optimum;
-pub use trace::Trace;
+pub use trace::{Trace, TraceStart};

@@ -345,7 +345,7 @@ fn parse_time(text: &str) -> Option<(i64, Option<i64>)> {
 /// Days from 1970-01-01 to a date of the Gregorian calendar, which continues before its introduction.
 ///
 /// The year is counted from March, so that a leap day is its last; months then have (153 m + 2) / 5 days before them.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

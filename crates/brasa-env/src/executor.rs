@@ -13,7 +13,7 @@ use crate::{BatchSlabs, EnvBatch, EnvError, Space, Threaded, field};
 const WORTH_A_THREAD: Duration = Duration::from_micros(50);
 
 /// How the environments of a batch are stepped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Executor {
     /// Measures the duration of a step and chooses.

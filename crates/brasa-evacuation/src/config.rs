@@ -16,7 +16,7 @@ const MAX_ESCORTED: usize = 1000;
 const MAX_WEIGHT: f64 = 1e6;
 
 /// What happens inside a building, and what responders know and may do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RulesConfig {
     /// Smallest and largest team; each episode samples a size. Default 2 and 2. From 1 to 8.
@@ -44,7 +44,7 @@ pub struct RulesConfig {
 }
 
 /// The condition of success.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
     /// Every accessible room is swept, and every living person that can be reached is outside.
@@ -62,7 +62,7 @@ impl Goal {
 }
 
 /// The kind of decisions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Actions {
     /// Go to a room and search it, escort people to an exit, or wait, on the shortest known path.
@@ -73,7 +73,7 @@ pub enum Actions {
 }
 
 /// Knowledge of responders.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KnowledgeConfig {
     /// The mode. Default full.
@@ -87,7 +87,7 @@ pub struct KnowledgeConfig {
 }
 
 /// Modes of knowledge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knowledge {
     /// All responders know the complete state.
@@ -100,7 +100,7 @@ pub enum Knowledge {
 }
 
 /// Fire and smoke.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HazardConfig {
     /// Whether there is a fire. Default on: it starts in a random room in each episode.
@@ -136,7 +136,7 @@ pub struct HazardConfig {
 }
 
 /// Model of smoke.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Smoke {
     /// Smoke is produced by fires, exchanged through openings, and leaves at exits.
@@ -147,7 +147,7 @@ pub enum Smoke {
 }
 
 /// The people inside.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OccupantConfig {
     /// Mean reaction time to the alarm, in s. Default 60.
@@ -184,7 +184,7 @@ pub struct OccupantConfig {
 }
 
 /// The responders.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CrewConfig {
     /// Health lost per s in a fire of intensity 1. Default 0.3.
@@ -203,7 +203,7 @@ pub struct CrewConfig {
 /// `T` is the proven lower bound of the building for this team, `w` are fractions of the total weight of all people,
 /// and the potential `F` is minus the remaining work (searches and the cheapest edges of rooms) divided by the team
 /// size and by `T`; 0 at the end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {
     /// Weight of time relative to the lower bound. Default 1.

@@ -20,7 +20,7 @@ use crate::{EvacuationError, GeneratorConfig, Layout, Split};
 pub(crate) const MAX_BUILDINGS: u64 = 10_000;
 
 /// Buildings and the rules in them.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvacuationConfig {
     /// Where the buildings come from. Default the reference building `office`.
@@ -49,7 +49,7 @@ impl EvacuationConfig {
 }
 
 /// Source of buildings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Buildings {
     /// One of the three reference buildings.
@@ -67,7 +67,7 @@ impl Default for Buildings {
 }
 
 /// A pool of random buildings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeneratedConfig {
     /// Number of training buildings. Default 256. With few, a policy overfits to them.
@@ -91,7 +91,7 @@ impl GeneratedConfig {
 }
 
 /// A reference building.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reference {
     /// Six rooms along one hall.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Edge, EvacuationError, Node};
 
 /// Time of walking along an edge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Motion {
     /// Length over speed, rounded up to whole ticks.
@@ -17,7 +17,7 @@ pub enum Motion {
 }
 
 /// Number of sweeps of a room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sweeps {
     /// Every room once.
@@ -39,7 +39,7 @@ impl Sweeps {
 }
 
 /// Durations of walking and searching of a responder.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timing {
     /// Model of walking. Default metric.

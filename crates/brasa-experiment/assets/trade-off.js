@@ -1,6 +1,7 @@
-// Two figures of every group and baseline. The front joins the groups that no other group beats in both.
+// Two metrics of every group and baseline. The front joins the groups that no other group beats in both.
 const trade = id => document.getElementById("trade-" + id);
 const figures = data.figures;
+let tradeRows = () => [];
 // Of several groups with two figures there may be a trade-off; of one group there is none.
 if (figures.length > 1 && data.groups.length > 1) {
   document.getElementById("trade-off").hidden = false;
@@ -17,6 +18,8 @@ if (figures.length > 1 && data.groups.length > 1) {
   }
   trade("note").textContent = "Large: mean of a group; small: its seeds; hollow: a baseline. The dashed line joins the groups that no other group beats in both.";
   drawTradeOff();
+  tools(document.querySelector("#trade-off .row"), "two metrics", { svg: () => paperCopy(trade("plot").firstChild), rows: () => tradeRows() });
+  new ResizeObserver(drawTradeOff).observe(trade("plot"));
 }
 
 // Means that exist in both, with their index.
@@ -37,7 +40,7 @@ function frontOf(x, y) {
 
 function drawTradeOff() {
   const x = figures[trade("x").value], y = figures[trade("y").value];
-  const WIDE = 1032, HIGH = 420, LEFT = 108, BOTTOM = 48, RIGHT = 150, TOP = 14;
+  const WIDE = Math.max(300, trade("plot").clientWidth), HIGH = 420, LEFT = WIDE < 600 ? 76 : 108, BOTTOM = 48, RIGHT = WIDE < 600 ? 14 : 150, TOP = 14;
   const groups = pairsOf(x.groups, y.groups), baselines = pairsOf(x.baselines, y.baselines);
   const seeds = data.groups.flatMap((_, g) => pairsOf(x.runs[g], y.runs[g]).map(([a, b]) => [a, b, g]));
   // A baseline that is far away would press everything else together.
@@ -53,16 +56,11 @@ function drawTradeOff() {
   };
   const all = [...seeds, ...groups, ...shown];
   const across = scale(all.map(p => p[0]), LEFT, WIDE - RIGHT), up = scale(all.map(p => p[1]), HIGH - BOTTOM, TOP);
-  const NS = "http://www.w3.org/2000/svg", svg = document.createElementNS(NS, "svg");
-  svg.setAttribute("viewBox", `0 0 ${WIDE} ${HIGH}`);
-  const add = (tag, attributes, text) => {
-    const element = document.createElementNS(NS, tag);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    if (text != null) element.textContent = text;
-    svg.append(element);
-    return element;
-  };
-  const short = value => (value || 0).toLocaleString("en", { maximumSignificantDigits: 4 });
+  const short = value => significant(value || 0), better = figure => figure.more ? "more is better" : "less is better";
+  const says = points => points.map(([a, b, name]) => `${name}: ${short(a)}, ${short(b)}`).join("; ");
+  const label = `${x.label} (${better(x)}) and ${y.label} (${better(y)}). ${says(groups.map(([a, b, g]) => [a, b, data.groups[g].name]))}`;
+  const svg = draw("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": label });
+  const add = (tag, attributes, text) => draw(tag, attributes, svg, text);
   for (const tick of across.ticks) {
     add("line", { class: "rule", x1: across.place(tick), x2: across.place(tick), y1: TOP, y2: HIGH - BOTTOM });
     add("text", { class: "tick", x: across.place(tick), y: HIGH - BOTTOM + 18, "text-anchor": "middle" }, short(tick));
@@ -71,29 +69,28 @@ function drawTradeOff() {
     add("line", { class: "rule", x1: LEFT, x2: WIDE - RIGHT, y1: up.place(tick), y2: up.place(tick) });
     add("text", { class: "tick", x: LEFT - 8, y: up.place(tick) + 4, "text-anchor": "end" }, short(tick));
   }
-  const better = figure => figure.more ? "more is better" : "less is better";
   add("text", { x: (LEFT + WIDE - RIGHT) / 2, y: HIGH - 8, "text-anchor": "middle" }, `${x.label} (${better(x)})`);
   add("text", { transform: `translate(14 ${(TOP + HIGH - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, `${y.label} (${better(y)})`);
   add("polyline", { class: "front", points: frontOf(x, y).map(p => `${across.place(p[0])},${up.place(p[1])}`).join(" ") });
-  const fill = group => `var(--g${group % COLORS})`;
+  const fill = group => `var(--c${group % COLORS})`;
   seeds.forEach(([a, b, g]) => add("circle", { cx: across.place(a), cy: up.place(b), r: 2.5, style: `fill:${fill(g)};opacity:.55` }));
-  // Names stand apart where points are close.
+  // Names stand apart where points are close, and to the left of a point where the right has no room.
   const taken = [];
+  ruler.font = '12.5px system-ui, "DejaVu Sans", sans-serif';
   const name = (a, b, text, extra) => {
     let at = up.place(b) + 4;
-    const left = across.place(a) + 10;
-    const right = left + 7 * Math.min(text.length, 34);
+    const wide = ruler.measureText(text).width, x = across.place(a), isLeft = x + 10 + wide > WIDE;
+    const [left, right] = isLeft ? [x - 10 - wide, x - 10] : [x + 10, x + 10 + wide];
     while (taken.some(([l, r, t]) => Math.abs(t - at) < 14 && l < right && left < r)) at += 14;
     taken.push([left, right, at]);
-    add("text", { x: left, y: at, ...extra }, text.length > 34 ? text.slice(0, 33) + "…" : text);
+    add("text", { x: isLeft ? right : left, y: at, "text-anchor": isLeft ? "end" : "start", ...extra }, text);
   };
   groups.forEach(([a, b, g]) => {
-    const point = add("circle", { cx: across.place(a), cy: up.place(b), r: 6, style: `fill:${fill(g)}` });
-    const title = document.createElementNS(NS, "title");
-    title.textContent = `${data.groups[g].name}: ${short(a)}, ${short(b)}`;
-    point.append(title);
+    const point = add("path", { d: shapePath(g, across.place(a), up.place(b), 6), style: `fill:${fill(g)}` });
+    draw("title", {}, point, `${data.groups[g].name}: ${short(a)}, ${short(b)}`);
     name(a, b, data.groups[g].name, {});
   });
   shown.forEach(([a, b, i]) => { add("circle", { class: "baseline", cx: across.place(a), cy: up.place(b), r: 5 }); name(a, b, data.baselines[i].name, { class: "tick" }); });
   trade("plot").replaceChildren(svg);
+  tradeRows = () => [["name", x.label, y.label], ...groups.map(([a, b, g]) => [data.groups[g].name, a, b]), ...baselines.map(([a, b, i]) => [data.baselines[i].name, a, b])];
 }

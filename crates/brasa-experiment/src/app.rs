@@ -4,19 +4,20 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use brasa_env::{Scenario, field::printable};
 use brasa_nn::Role;
-use brasa_train::{StandardError, note, say};
-use clap::{CommandFactory, FromArgMatches};
+use brasa_train::{StandardError, note, say, set_quiet};
+use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, ReferencePage};
 use crate::experiment::scenario_entry;
-use crate::registry::{Algorithms, ExtraCommand, NetworkKind, Networks, ScenarioEntry};
+use crate::registry::{Algorithms, Described, ExtraCommand, NetworkKind, Networks, ScenarioEntry, Template};
 use crate::source::Source;
 use crate::sweep::end_with_sweep;
-use crate::{Experiment, ExperimentError, commands, suggest};
+use crate::{Experiment, ExperimentError, catalog, commands, suggest};
 
 /// The scenarios, algorithms and networks of a program.
 #[derive(Default)]
@@ -25,6 +26,8 @@ pub struct Registry {
     pub(crate) algorithms: Algorithms,
     pub(crate) networks: Networks,
     pub(crate) commands: Vec<ExtraCommand>,
+    pub(crate) described: Vec<Described>,
+    pub(crate) templates: Vec<Template>,
 }
 
 impl Registry {
@@ -60,13 +63,23 @@ impl Registry {
         other.scenarios.into_iter().for_each(|entry| self.add(entry));
         self.algorithms.0.extend(other.algorithms.0);
         self.networks.extend(other.networks);
+        let is_new = |known: &Described| !other.described.iter().any(|new| new.section == known.section);
+        self.described.retain(is_new);
+        self.described.extend(other.described);
+        other.templates.into_iter().for_each(|template| self.template(template));
     }
 
-    /// Reads an experiment and applies `overrides` such as `train.seed=5`.
+    /// Reads an experiment and applies `overrides` such as `train.seed=5`. The path `-` is standard input.
     ///
     /// # Errors
     /// [`ExperimentError::Input`] if the file cannot be read or its content is invalid.
     pub fn load(&self, path: &Path, overrides: &[String]) -> Result<Experiment<'_>, ExperimentError> {
+        if let Some(hint) = self.about_file(path) {
+            return Err(ExperimentError::Input(hint));
+        }
+        if path == Path::new(STANDARD_INPUT) {
+            return self.parse(standard_input()?, "standard input", overrides);
+        }
         let text = std::fs::read_to_string(path)
             .map_err(|error| with_hint(path, format!("cannot read {}: {error}", path.display())))?;
         let parsed = self.parse(&text, &path.display().to_string(), overrides);
@@ -74,6 +87,22 @@ impl Registry {
             ExperimentError::Input(message) => with_hint(path, message),
             error => error,
         })
+    }
+
+    /// What to do with a file that an experiment may name, instead of taking it for one.
+    fn about_file(&self, path: &Path) -> Option<String> {
+        let (described, setting) = self.reader_of(path)?;
+        let name = described.section.rsplit('.').next().unwrap_or_default();
+        let config =
+            catalog::find(Path::new(CONFIGS)).into_iter().find(|config| config.scenario.as_deref() == Some(name));
+        let config = config.map_or("CONFIG".to_owned(), |config| config.path.display().to_string());
+        let (path, section) = (path.display().to_string(), &described.section);
+        let setting = setting.replace("PATH", &path);
+        let (key, value) = setting.split_once(" = ").unwrap_or((&setting, ""));
+        Some(format!(
+            "{path} is no experiment, but an experiment may name it: write `{setting}` below [{section}], or use {config} with \
+            --set '{section}.{key}={value}'"
+        ))
     }
 
     /// Reads an experiment from `text`; errors name `origin` as its source.
@@ -105,12 +134,51 @@ impl Registry {
     }
 }
 
+/// The directory in which configs are expected.
+const CONFIGS: &str = "configs";
+
+/// The path that stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// Everything on standard input. It can be read once, and an experiment may be read several times.
+fn standard_input() -> Result<&'static str, ExperimentError> {
+    static TEXT: OnceLock<Result<String, String>> = OnceLock::new();
+    let text = TEXT.get_or_init(|| std::io::read_to_string(std::io::stdin()).map_err(|error| error.to_string()));
+    text.as_deref().map_err(|error| ExperimentError::Input(format!("cannot read standard input: {error}")))
+}
+
 /// Wrong input from the config at `path`, with what was probably meant.
 fn with_hint(path: &Path, message: String) -> ExperimentError {
     match suggest::config(path) {
         Some(hint) => ExperimentError::Input(format!("{message}: {hint}")),
         None => ExperimentError::Input(message),
     }
+}
+
+/// The colors that the arguments ask for: they are needed before arguments are read, because their errors have colors, too.
+fn color(args: impl Iterator<Item = OsString>) -> ColorChoice {
+    let args: Vec<String> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let next = args.windows(2).filter(|pair| pair[0] == "--color").map(|pair| pair[1].as_str());
+    let joined = args.iter().filter_map(|arg| arg.strip_prefix("--color="));
+    match next.chain(joined).last() {
+        Some("always") => ColorChoice::Always,
+        Some("never") => ColorChoice::Never,
+        _ => ColorChoice::Auto,
+    }
+}
+
+/// Prints an error as clap prints those of arguments, and adds it to the log.
+fn print_error(text: &str, arguments: &clap::Command) {
+    let error = arguments.get_styles().get_error();
+    let line = format!("{error}error:{error:#} {text}");
+    note(&format!("error: {text}"));
+    let choice = match arguments.get_color() {
+        ColorChoice::Always => anstream::ColorChoice::Always,
+        ColorChoice::Never => anstream::ColorChoice::Never,
+        ColorChoice::Auto => anstream::ColorChoice::Auto,
+    };
+    // A closed standard error must not hide the exit code.
+    let _ = writeln!(anstream::AutoStream::new(std::io::stderr(), choice), "{line}");
 }
 
 /// Writes the result of a command to standard output. A closed pipe is not an error.
@@ -124,7 +192,8 @@ fn print(text: &str) -> Result<(), ExperimentError> {
     }
 }
 
-/// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `sweep`, `report`, `export`, `import`, `devices` and `list`.
+/// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `sweep`, `report`, `export`, `import`, `devices`, `list`, `new`, `schema`,
+/// `completions` and `man`.
 pub struct App {
     name: &'static str,
     registry: Registry,
@@ -172,17 +241,17 @@ impl App {
         // A thread that computes with others needs no waking; a program that has such threads already keeps them.
         let _ = rayon::ThreadPoolBuilder::new().use_current_thread().build_global();
         end_with_sweep();
-        let result = self.run_matches(&self.arguments().get_matches());
+        let arguments = self.arguments().color(color(std::env::args_os()));
+        let result = self.run_matches(&arguments.clone().get_matches());
         match result.and_then(|text| print(&text)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                say(&match &error {
-                    ExperimentError::Interrupted(text) => text.clone(),
+                let text = error.to_string();
+                match &error {
+                    ExperimentError::Interrupted(_) => say(&text),
                     // Names in files are not for the terminal to obey.
-                    error => {
-                        format!("error: {}", error.to_string().lines().map(printable).collect::<Vec<_>>().join("\n"))
-                    }
-                });
+                    _ => print_error(&text.lines().map(printable).collect::<Vec<_>>().join("\n"), &arguments),
+                }
                 error.exit_code()
             }
         }
@@ -208,12 +277,13 @@ impl App {
     }
 
     /// The arguments of all commands.
-    fn arguments(&self) -> clap::Command {
+    pub(crate) fn arguments(&self) -> clap::Command {
         let own = self.registry.commands.iter().map(|command| command.arguments.clone());
         Args::command().name(self.name).subcommands(own)
     }
 
     fn run_matches(&self, matches: &clap::ArgMatches) -> Result<String, ExperimentError> {
+        set_quiet(matches.get_flag("quiet"));
         if let Some((name, matches)) = matches.subcommand()
             && let Some(command) = self.registry.commands.iter().find(|own| own.arguments.get_name() == name)
         {
@@ -240,10 +310,18 @@ impl App {
             Command::Export(args) => commands::export::run(&self.registry, args),
             Command::Import(args) => commands::import::run(args),
             Command::Devices(args) => match args.watch {
-                None => Ok(commands::devices::run()),
+                None => Ok(commands::devices::run(args.json)),
                 Some(secs) => commands::devices::watch(Duration::from_secs_f64(secs)),
             },
-            Command::List => Ok(commands::list::run(&self.registry)),
+            Command::List(args) => commands::list::run(&self.registry, args),
+            Command::New(args) => commands::new::run(self.name, &self.registry, args),
+            Command::Schema => commands::reference::schema(&self.registry),
+            Command::Reference(args) => Ok(match args.page {
+                ReferencePage::Settings => commands::reference::settings(&self.registry),
+                ReferencePage::Commands => commands::reference::commands(self.arguments()),
+            }),
+            Command::Completions(args) => commands::shell::completions(self.arguments(), args.shell),
+            Command::Man(args) => commands::shell::man(self.arguments(), &args.folder),
         }
     }
 }

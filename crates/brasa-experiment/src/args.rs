@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::source::count;
 use crate::sweep::{Launcher, Seeds};
@@ -10,10 +11,32 @@ use crate::train_config::MOST_SEED;
 
 /// Reinforcement learning on Burn: train, evaluate and compare controllers.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(version, arg_required_else_help = true, after_long_help = ENVIRONMENT, after_help = ENVIRONMENT)]
 pub struct Args {
+    #[command(flatten)]
+    pub common: CommonArgs,
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The variables that this program and its parts read.
+const ENVIRONMENT: &str = "\
+Environment variables:
+  NO_COLOR            If it is set and not empty, nothing is colored
+  CLICOLOR_FORCE      If it is set and not 0, colors are used without a terminal, too
+  RAYON_NUM_THREADS   Number of threads that compute [default: number of cores]
+  BRASA_PYTHON        Python interpreter of Gymnasium's environments [default: that of VIRTUAL_ENV, or python3]
+  VIRTUAL_ENV         Directory of the active virtual environment of Python";
+
+/// Options of every command.
+#[derive(Debug, clap::Args)]
+pub struct CommonArgs {
+    /// Prints results, warnings and errors only
+    #[arg(short, long, global = true, display_order = 1000)]
+    pub quiet: bool,
+    /// Colors of help and errors
+    #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t = ColorChoice::Auto, display_order = 1001)]
+    pub color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
@@ -22,7 +45,7 @@ pub enum Command {
     Train(TrainArgs),
     /// Checks an experiment: settings, device, speed, expected duration, memory and disk; writes nothing
     Check(CheckArgs),
-    /// Plans a run on a device, also one that is not here: memory, time, and settings that fit; exit code 1 if it does not fit
+    /// Estimates memory and run time on any known device. Exit code 1 if the run does not fit
     Plan(PlanArgs),
     /// Evaluates the policy of a run
     Eval(EvalArgs),
@@ -40,13 +63,72 @@ pub enum Command {
     Import(ImportArgs),
     /// Lists devices: compiled backends, devices that work here, known profiles
     Devices(DevicesArgs),
-    /// Lists scenarios, algorithms and networks for experiments
-    List,
+    /// Lists scenarios, algorithms, networks and configs, or describes one of them
+    List(ListArgs),
+    /// Writes a commented experiment with sample data, which runs as it is
+    New(NewArgs),
+    /// Prints the JSON Schema of experiments, for editors
+    Schema,
+    /// Prints a page of the reference in Markdown
+    #[command(hide = true)]
+    Reference(ReferenceArgs),
+    /// Prints the completion of arguments for a shell
+    Completions(CompletionsArgs),
+    /// Writes manual pages, one for each command
+    Man(ManArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// A scenario, an algorithm or a network to describe; `configs` lists the configs of a directory
+    pub name: Option<String>,
+    /// Directory with configs
+    #[arg(long, value_name = "DIR", default_value = "configs")]
+    pub configs: PathBuf,
+    /// Prints one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct NewArgs {
+    /// Directory to write, empty or absent
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// What the experiment is about; without it, the choices are listed
+    #[arg(long, value_name = "NAME")]
+    pub scenario: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ReferenceArgs {
+    /// The page
+    pub page: ReferencePage,
+}
+
+/// A page of the reference that this program writes.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub enum ReferencePage {
+    Settings,
+    Commands,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ManArgs {
+    /// Directory of the pages; it is made if it does not exist
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct TrainArgs {
-    /// The experiment, a TOML file; not needed with --resume
+    /// The experiment, a TOML file, or - for standard input; not needed with --resume
     #[arg(required_unless_present = "resume")]
     pub config: Option<PathBuf>,
     /// Device to train on: cpu, cuda, cuda:1, wgpu, or a profile such as rtx-4060
@@ -73,9 +155,6 @@ pub struct TrainArgs {
     /// Starts from the weights of the run in this directory
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub init_from: Option<PathBuf>,
-    /// Prints no progress, only the result
-    #[arg(long)]
-    pub quiet: bool,
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,
@@ -118,6 +197,9 @@ pub struct ImportArgs {
     /// The exported policy [default: the name of the model with .safetensors]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Prints one JSON document with the path of the file instead of text
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -139,6 +221,9 @@ pub struct ExportArgs {
     /// Starts programs that the run names, such as its Python interpreter: only for runs that you know
     #[arg(long)]
     pub trust: bool,
+    /// Prints one JSON document with the path of the file instead of text
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Format of an exported policy.
@@ -160,7 +245,7 @@ pub enum ExportFormat {
 
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// The experiment, a TOML file
+    /// The experiment, a TOML file, or - for standard input
     pub config: PathBuf,
     /// Device to train on
     #[arg(long, value_name = "NAME")]
@@ -175,7 +260,7 @@ pub struct CheckArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct PlanArgs {
-    /// The experiment, a TOML file
+    /// The experiment, a TOML file, or - for standard input
     pub config: PathBuf,
     /// Device or profile: cpu, cuda, rtx-4060, or a file with a profile
     #[arg(long, value_name = "NAME")]
@@ -196,11 +281,14 @@ pub struct PlanArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct BaselineArgs {
-    /// The experiment, a TOML file
+    /// The experiment, a TOML file, or - for standard input
     pub config: PathBuf,
     /// Also evaluates an exported policy, or a model of Stable-Baselines3
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Number of episodes [default: chosen by the scenario]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub episodes: Option<u64>,
     /// Changes one value of the experiment, for example --set train.eval_seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -273,6 +361,9 @@ pub struct SweepArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct DevicesArgs {
+    /// Prints one JSON document instead of text
+    #[arg(long, conflicts_with = "watch")]
+    pub json: bool,
     /// Prints a line with the use of processor, memory and GPUs every SECS seconds until Ctrl-C [default of SECS: 2]
     #[arg(long, value_name = "SECS", num_args = 0..=1, default_missing_value = "2", value_parser = interval)]
     pub watch: Option<f64>,
@@ -300,4 +391,7 @@ pub struct ReportArgs {
     /// Starts programs that the run names, such as its Python interpreter: only for runs that you know
     #[arg(long)]
     pub trust: bool,
+    /// Prints one JSON document with the path of the file instead of text
+    #[arg(long)]
+    pub json: bool,
 }

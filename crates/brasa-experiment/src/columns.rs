@@ -48,7 +48,7 @@ pub(crate) fn columns(space: &Space) -> Vec<Column> {
 }
 
 /// The unit that a name ends with, such as kWh of `import_kwh`.
-fn unit(name: &str) -> Option<String> {
+pub(crate) fn unit(name: &str) -> Option<String> {
     let (_, end) = name.rsplit_once('_')?;
     let (_, unit) = UNITS.iter().find(|(suffix, _)| *suffix == end)?;
     Some((*unit).to_owned())

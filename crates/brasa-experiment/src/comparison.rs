@@ -505,23 +505,28 @@ impl Comparison {
         lines
     }
 
-    /// The best score of figure `i`, if the figure has a better direction. Bounds and plans, which know the future, are excluded.
+    /// The best score of figure `i` among the policy and rules. `None` if the figure has no better direction, if all of them and the idle
+    /// baseline read alike, or if doing nothing is better.
     pub fn best(&self, i: usize) -> Option<f64> {
-        let scores = || {
-            let racing = self.rows.iter().filter(|row| races(row));
-            racing.filter_map(|row| row.cells[i].score())
+        let better = self.figures[i].better?;
+        let scores = |of: &dyn Fn(&Row) -> bool| -> Vec<f64> {
+            self.rows.iter().filter(|row| of(row)).filter_map(|row| row.cells[i].score()).collect()
         };
-        let best = match self.figures[i].better? {
-            Better::Less => scores().reduce(f64::min),
-            Better::More => scores().reduce(f64::max),
+        let (racing, idle) = (scores(&races), scores(&|row| row.kind == Some(BaselineKind::Idle)));
+        let best = match better {
+            Better::Less => racing.iter().copied().reduce(f64::min)?,
+            Better::More => racing.iter().copied().reduce(f64::max)?,
         };
-        best.filter(|best| scores().any(|score| (score - best).abs() > 1e-9))
+        let differs = |score: &f64| number(*score) != number(best);
+        let is_better = |score: &f64| differs(score) && (*score < best) == (better == Better::Less);
+        let is_marked = racing.iter().chain(&idle).any(differs) && !idle.iter().any(is_better);
+        is_marked.then_some(best)
     }
 }
 
-/// Whether a row can be the best of a table.
+/// Whether a row can be the best of a table: the policy and rules. Doing nothing is no merit, and the others know the future.
 pub(crate) fn races(row: &Row) -> bool {
-    !matches!(row.kind, Some(BaselineKind::Bound | BaselineKind::Plan))
+    matches!(row.kind, None | Some(BaselineKind::Heuristic))
 }
 
 /// Formats a number with 0, 1 or 3 decimals, depending on its size, and with separated thousands.
@@ -534,17 +539,21 @@ pub fn number(value: f64) -> String {
     let text = format!("{value:.decimals$}");
     let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("-", digits));
     let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(a, b)| (a, Some(b)));
-    let mut grouped = String::new();
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
     match fraction {
-        Some(fraction) => format!("{sign}{grouped}.{fraction}"),
-        None => format!("{sign}{grouped}"),
+        Some(fraction) => format!("{sign}{}.{fraction}", grouped(whole)),
+        None => format!("{sign}{}", grouped(whole)),
     }
+}
+
+/// Digits with separated thousands.
+fn grouped(digits: &str) -> String {
+    let separator = |i: usize| if i > 0 && (digits.len() - i).is_multiple_of(3) { "," } else { "" };
+    digits.chars().enumerate().map(|(i, digit)| format!("{}{digit}", separator(i))).collect()
+}
+
+/// A count and what is counted: `1 step`, `10,000 steps`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    format!("{} {one}{}", grouped(&count.to_string()), if count == 1 { "" } else { "s" })
 }
 
 /// Formats a table: the first column left-aligned, the others right-aligned, a line below the header.

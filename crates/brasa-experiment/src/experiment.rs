@@ -13,8 +13,8 @@ use crate::source::Source;
 use crate::{EnvDevice, ExperimentError, Registry, TrainConfig};
 
 /// Sections that exist in every program.
-const SCENARIO: &str = "scenario";
-const TRAIN: &str = "train";
+pub(crate) const SCENARIO: &str = "scenario";
+pub(crate) const TRAIN: &str = "train";
 
 /// A scenario, an algorithm and the settings of training.
 pub struct Experiment<'a> {
@@ -244,9 +244,11 @@ fn algorithm<'a>(
             .map(|first| first.as_ref())
             .ok_or_else(|| ExperimentError::Input("no algorithm is registered".into())),
         _ => {
-            let names: Vec<&str> = named.iter().map(|algorithm| algorithm.name()).collect();
-            let names = names.join("] and [");
-            Err(ExperimentError::Input(format!("one algorithm learns, but there are [{names}]")))
+            let found = named
+                .iter()
+                .map(|algorithm| format!("[{0}] ({1})", algorithm.name(), source.origin_of(algorithm.name())));
+            let found = found.collect::<Vec<_>>().join(" and ");
+            Err(ExperimentError::Input(format!("an experiment has one algorithm, found {found}")))
         }
     }
 }
@@ -266,7 +268,7 @@ pub(crate) fn scenario_entry<'a>(
         [] => Err(ExperimentError::Input(format!("an experiment needs [scenario.NAME], one of {}", known()))),
         ref several => {
             let several = several.join("] and [scenario.");
-            Err(ExperimentError::Input(format!("one scenario is learned, but there are [scenario.{several}]")))
+            Err(ExperimentError::Input(format!("an experiment has one scenario, found [scenario.{several}]")))
         }
     }
 }

@@ -30,6 +30,7 @@
 mod app;
 mod args;
 mod browser;
+mod catalog;
 mod columns;
 mod commands;
 mod compare;
@@ -65,8 +66,8 @@ pub use need::{FinalComparison, Need, Part, Phase};
 pub use policy::LoadedPolicy;
 pub use registry::{
     Algorithm, Algorithms, BoxedEnv, ExperimentObs, ExtraCommand, MakeEnv, NetworkContext, NetworkKind, NetworkPlan,
-    Networks, Plan, PolicyContext, Remark, RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections,
-    Settings, Size, SizeOf, TensorForm,
+    Networks, NoSettings, Plan, PolicyContext, Remark, RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry,
+    Sections, Settings, Size, SizeOf, Template, TensorForm,
 };
 pub use report::{Section, SectionContext};
 pub use session::{Context, Session, Trained};

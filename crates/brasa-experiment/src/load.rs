@@ -85,7 +85,7 @@ impl<'a> Finished<'a> {
         let checkpoints = if best { run_dir.best() } else { run_dir.checkpoints() };
         let (path, checkpoint) = checkpoints.latest().map_err(|error| match error {
             CheckpointError::None { path } if best => ExperimentError::Input(format!(
-                "{} has no best policy: a run keeps one if `train.eval_interval` is set",
+                "{} has no best policy: `train.eval_interval` was not set. Omit --best to use the last policy",
                 path.parent().and_then(Path::parent).unwrap_or(&path).display()
             )),
             error => error.into(),

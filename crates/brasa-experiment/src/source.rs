@@ -25,6 +25,8 @@ pub struct Source {
     /// The original text; `None` after an override, because its lines no longer match.
     text: Option<String>,
     table: Table,
+    /// The changes that were applied, such as `train.seed=5`.
+    overrides: Vec<String>,
 }
 
 impl Source {
@@ -35,7 +37,8 @@ impl Source {
     pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<Self, ExperimentError> {
         let table: Table =
             toml::from_str(text).map_err(|error| ExperimentError::Input(format!("{origin}: {}", shown(&error))))?;
-        let mut source = Self { origin: origin.to_owned(), text: Some(text.to_owned()), table };
+        let mut source =
+            Self { origin: origin.to_owned(), text: Some(text.to_owned()), table, overrides: overrides.to_vec() };
         let best = source.adapt_to_device(overrides)?;
         for item in overrides {
             set(&mut source.table, item)?;
@@ -132,12 +135,37 @@ impl Source {
             None => at.deserialize(self.table.clone()),
         };
         found.map_err(|error| {
+            let message = error.to_string();
+            let unknown = suggest::unknown_key(&message).filter(|_| self.text.is_none());
+            if let Some(error) = unknown.and_then(|key| self.no_key(path, &broken.borrow(), key, &message)) {
+                return error;
+            }
             let place = match &self.text {
                 Some(_) => String::new(),
                 None => self.place(path, &broken.borrow()),
             };
             ExperimentError::Input(format!("{}: {place}{}", self.origin, shown(&error)))
         })
+    }
+
+    /// The error of a key that a change names and a section does not have.
+    fn no_key(&self, section: &[&str], keys: &[String], key: &str, message: &str) -> Option<ExperimentError> {
+        let within = keys.iter().map(String::as_str).filter(|name| *name != key);
+        let place = section.iter().copied().chain(within).collect::<Vec<_>>().join(".");
+        let whole = format!("{place}.{key}");
+        let is_of = |item: &&String| item.split('=').next().is_some_and(|name| name.trim() == whole);
+        let item = self.overrides.iter().find(is_of)?;
+        let meant = suggest::key(message).map_or(String::new(), |meant| format!(" Did you mean `{meant}`?"));
+        let name = section.last().copied().unwrap_or_default();
+        let text = format!("--set {item}: [{place}] has no key `{key}`.{meant} `list {name}` prints its keys");
+        Some(ExperimentError::Input(printable(&text)))
+    }
+
+    /// The change that made the section `name`, if the file does not have it.
+    pub(crate) fn origin_of(&self, name: &str) -> String {
+        let first = format!("{name}.");
+        let made = self.overrides.iter().find(|item| item.starts_with(&first));
+        made.map_or("the config".to_owned(), |item| format!("--set {item}"))
     }
 
     /// Key and value of an invalid setting, for errors.
@@ -400,7 +428,7 @@ mod tests {
         assert_eq!(source.section::<Learner>("learner").expect("it is valid").gamma, 0.5);
         let source = Source::parse("", "file", &["learner.gama=1".into()]).expect("it is TOML");
         let message = source.section::<Learner>("learner").expect_err("it is misspelled").to_string();
-        assert!(message.contains("[learner]") && message.contains("unknown field `gama`"), "{message}");
+        assert!(message.contains("[learner] has no key `gama`. Did you mean `gamma`?"), "{message}");
         let message = Source::parse("", "file", &["learner.gamma".into()]).expect_err("there is no value").to_string();
         assert!(message.contains("must look like key=value"), "{message}");
     }

@@ -1,9 +1,10 @@
 //! What a user probably meant.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use brasa_env::suggest::{is_similar, nearest};
+
+use crate::catalog::collect;
 
 /// The known key that was meant by the unknown one of an error of serde, such as "unknown field `lr`, expected one of `gamma`, `learning_rate`".
 pub(crate) fn key(message: &str) -> Option<String> {
@@ -11,6 +12,11 @@ pub(crate) fn key(message: &str) -> Option<String> {
     let (unknown, rest) = rest.split_once('`')?;
     let known = rest.split('`').skip(1).step_by(2);
     nearest(unknown, known).map(str::to_owned)
+}
+
+/// The unknown key of an error of serde.
+pub(crate) fn unknown_key(message: &str) -> Option<&str> {
+    message.rsplit_once("unknown field `")?.1.split('`').next()
 }
 
 /// A hint for a config that cannot be read: configs of a similar name, or what the file is instead.
@@ -40,18 +46,6 @@ pub(crate) fn config(path: &Path) -> Option<String> {
     found.truncate(5);
     let names: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
     (!names.is_empty()).then(|| format!("did you mean {}?", names.join(", ")))
-}
-
-/// The TOML files of a folder and of those within.
-fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        if path.extension().is_some_and(|end| end == "toml") {
-            found.push(path);
-        } else if depth > 0 && path.is_dir() {
-            collect(&path, depth - 1, found);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::ExperimentError;
 
 /// Settings of training.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
     /// Environment steps of the whole run. Default 100,000.
@@ -83,7 +83,7 @@ pub struct TrainConfig {
 }
 
 /// What a run does whose device has no memory left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnOom {
     /// It ends with an error that names the settings to lower.
@@ -94,7 +94,7 @@ pub enum OnOom {
 }
 
 /// What a run does whose numbers are no longer finite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnNan {
     /// It ends with an error that names settings which may help.
@@ -105,7 +105,7 @@ pub enum OnNan {
 }
 
 /// Where the environments of a training run are computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnvDevice {
     /// On the device where this is possible, except that the CPU counts as the host.

@@ -391,6 +391,29 @@ fn lengths_in_other_units_are_noticed() {
     assert!(office.validate().unwrap_err().to_string().contains("must be at least 0.3, got 0.001"));
 }
 
+/// An exit is drawn outside of the wall that it is in, given as a line or as a point, also near a corner.
+#[test]
+fn exits_are_drawn_at_their_wall() {
+    let hall = "hall H: POLYGON ((0 0, 20 0, 20 8, 0 8, 0 0))\nR: POLYGON ((0 8, 20 8, 20 12, 0 12, 0 8))\ndoor: LINESTRING (9 8, 10 8)";
+    for (wall, line, point) in [
+        ("east", "LINESTRING (20 6.8, 20 7.8)", "POINT (20 0.6)"),
+        ("west", "LINESTRING (0 0.2, 0 1.2)", "POINT (0 7.4)"),
+        ("south", "LINESTRING (18.8 0, 19.8 0)", "POINT (0.6 0)"),
+    ] {
+        for shape in [line, point] {
+            let layout = wkt(&format!("{hall}\nexit X: {shape}"));
+            let drawing = layout.drawing();
+            let [x, y] = drawing.places[layout.node("X").unwrap()].center;
+            let (is_there, along, expected) = match wall {
+                "east" => (x > 20.0, y, if shape == line { 7.3 } else { 0.6 }),
+                "west" => (x < 0.0, y, if shape == line { 0.7 } else { 7.4 }),
+                _ => (y < 0.0, x, if shape == line { 19.3 } else { 0.6 }),
+            };
+            assert!(is_there && (along - expected).abs() < 1e-6, "{wall} wall, {shape}: {x} {y}");
+        }
+    }
+}
+
 /// Openings and exits are drawn where the plan has them.
 #[test]
 fn drawings_show_openings_where_they_are() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{GatError, Version};
 
 /// Settings of one attention layer of an encoder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GatLayerConfig {
     /// Number of heads, at least 1.
@@ -24,7 +24,7 @@ fn yes() -> bool {
 }
 
 /// Normalization after an attention layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Norm {
     /// No normalization.
@@ -37,7 +37,7 @@ pub enum Norm {
 }
 
 /// The encoder of the critic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trunk {
     /// The actor's encoder: saves half of the time, but the two losses interfere.
@@ -47,7 +47,7 @@ pub enum Trunk {
 }
 
 /// The parts of the vector between encoder and heads; at least one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Readout {
     /// The agent's own node. Default on.
@@ -67,7 +67,7 @@ impl Default for Readout {
 }
 
 /// The head that chooses a node.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum HeadConfig {
     /// Every node is scored by its features: for any number of nodes, independent of their order.
@@ -86,7 +86,7 @@ pub enum HeadConfig {
 }
 
 /// Settings of a [`GraphActorCritic`](crate::GraphActorCritic).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GraphActorCriticConfig {
     /// Attention layers. Default three with 4 heads of 16. A layer passes information over one edge: with few layers,

@@ -21,7 +21,7 @@ use crate::GatError;
 use crate::graphs::GraphBatch;
 
 /// Scoring of neighbors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Version {
     /// The sum of a score of each end: the ranking of neighbors is the same for every node (static attention).

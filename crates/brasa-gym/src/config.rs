@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// config.validate()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GymConfig {
     /// Id of the environment as `gymnasium.make` takes it: `HalfCheetah-v5`, `ALE/Pong-v5`, `my_module:Room-v0`. Required.
@@ -67,7 +67,7 @@ impl Default for GymConfig {
 }
 
 /// A wrapper around an environment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GymWrapper {
     /// Module and class: `gymnasium.wrappers:FrameStackObservation`.
@@ -78,7 +78,7 @@ pub struct GymWrapper {
 }
 
 /// A plain value of Python.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum PyValue {
     /// `True` or `False`.

@@ -32,7 +32,7 @@ pub(crate) fn backward_launches(activation: Option<Activation>, with_bias: bool)
 }
 
 /// The activation function of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
     /// Smooth and bounded; the usual choice for on-policy control.

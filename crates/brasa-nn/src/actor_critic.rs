@@ -19,7 +19,7 @@ use crate::exported::Layers;
 use crate::{ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
 /// Shape of an MLP actor-critic.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorCriticConfig {
     /// Widths of hidden layers that actor and critic share. Default none: sharing saves time, but the two losses

@@ -18,7 +18,7 @@ use crate::exported::Layers;
 use crate::{Activation, Init, Mlp, MlpConfig, NnError};
 
 /// Shape of a [`DeterministicActor`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DeterministicActorConfig {
     /// Widths of the hidden layers, in units. Default 400, 300 (Fujimoto et al. 2018; Stable-Baselines3's TD3). Narrow ones

@@ -17,7 +17,7 @@ const SDE_START: f32 = -3.0;
 const VARIANCE_EPSILON: f32 = 1e-6;
 
 /// Parameterization of the standard deviation of a Gaussian policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StdKind {
     /// One parameter per dimension.

@@ -13,7 +13,7 @@ use crate::actor_critic::check_widths;
 use crate::{Activation, Init, MlpConfig, NnError, StackedLayerNorm, StackedMlp};
 
 /// Shape of [`MlpCritics`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MlpCriticsConfig {
     /// Number of critics. Default 2 (Fujimoto et al. 2018): the minimum of two estimates reduces overestimation.

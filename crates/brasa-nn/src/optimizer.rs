@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::NnError;
 
 /// An optimizer with its settings.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OptimizerConfig {
     /// Adam.
@@ -45,7 +45,7 @@ impl OptimizerConfig {
 }
 
 /// Settings of Adam (Kingma and Ba 2015).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdamConfig {
     /// Decay of the first moment, in [0, 1). Default 0.9 (the paper).
@@ -131,7 +131,7 @@ impl AdamConfig {
 }
 
 /// Settings of RMSprop (Tieleman and Hinton 2012).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RmsPropConfig {
     /// Decay of the mean square, in [0, 1). Default 0.99 (the A2C of Mnih et al. 2016).
@@ -147,7 +147,7 @@ pub struct RmsPropConfig {
 }
 
 /// Two variants of RMSprop that differ at the start and for small gradients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RmsPropStyle {
     /// `g / sqrt(v + epsilon)` with initial `v = 1`: the first steps are small. The original A2C was tuned with it.

@@ -13,7 +13,7 @@ use crate::exported::{Layers, exported_function};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
 
 /// Shape of a [`PairQNetwork`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PairQNetworkConfig {
     /// Widths of the hidden layers, which are computed for every pair. Default 32, 32.

@@ -16,7 +16,7 @@ use crate::exported::Layers;
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
 
 /// Shape of a [`QNetwork`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QNetworkConfig {
     /// Widths of the hidden layers. Default 64, 64 (Stable-Baselines3).

@@ -22,7 +22,7 @@ use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 const SDE_MEAN_LIMIT: f32 = 2.0;
 
 /// Shape of a [`SquashedActor`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SquashedActorConfig {
     /// Widths of the hidden layers. Default 256, 256 (Haarnoja et al. 2018).

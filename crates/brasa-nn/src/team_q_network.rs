@@ -13,7 +13,7 @@ use crate::exported::Layers;
 use crate::{Activation, Init, MlpConfig, NnError, StackedLinear, StackedMlp};
 
 /// Shape of a [`TeamQNetwork`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TeamQNetworkConfig {
     /// Widths of the hidden layers. Default 64, 32, 32 (Zhao et al. 2019).
@@ -42,7 +42,7 @@ impl Default for TeamQNetworkConfig {
 }
 
 /// The weights that the agents of a team share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
     /// None: independent learners, each with its own weights and experience.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Settings of proximal policy optimization. Defaults are those of Stable-Baselines3.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PpoConfig {
     /// Steps per environment and rollout. Default 2048. Short rollouts rely on the critic, long ones use older data.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Settings of soft actor-critic. Defaults are those of Haarnoja et al. 2018 and Stable-Baselines3.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SacConfig {
     /// Discount per step, 0 to 1. Default 0.99, a horizon of about 100 steps.
@@ -45,7 +45,7 @@ pub struct SacConfig {
 }
 
 /// The temperature.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, deny_unknown_fields, expecting = "must be a number or { auto = START }, without other keys")]
 pub enum EntCoef {
     /// A constant temperature.

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Settings of TD3. Defaults are those of Fujimoto et al. 2018 and Stable-Baselines3.
 ///
 /// All noise is in units of actions in [-1, 1], for any bounds of the environment: 0.1 is a twentieth of the range.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Td3Config {
     /// Step size of Adam for actor and critics. Default 1e-3 (the paper; Stable-Baselines3). High values make the critics

@@ -46,7 +46,7 @@ pub use evaluate::evaluate;
 pub use files::{is_standard_output, write_atomically, write_output};
 pub use footprint::{Footprint, Work};
 pub use iteration::{Counters, Iteration};
-pub use log::{StandardError, close_log, note, open_log, say, utc_now};
+pub use log::{StandardError, close_log, is_quiet, note, open_log, say, say_progress, set_quiet, utc_now};
 pub use off_policy::{MANY_UPDATES, OffPolicy, OffPolicyConfig};
 pub use on_policy::OnPolicy;
 pub use progress::{EpisodesView, PHASES, ProgressView, RunsView, curve_value, in_words, phases};

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -61,6 +62,27 @@ pub fn note(text: &str) {
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
     note(line);
+}
+
+/// Whether this process prints results and errors only.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Sets whether [`say_progress`] and the views of progress print.
+pub fn set_quiet(is_quiet: bool) {
+    QUIET.store(is_quiet, Ordering::Relaxed);
+}
+
+/// Whether this process prints results, warnings and errors only.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Writes a line about what is going on to the log, and to standard error unless [`set_quiet`] forbids it.
+pub fn say_progress(line: &str) {
+    match is_quiet() {
+        true => note(line),
+        false => say(line),
+    }
 }
 
 /// Standard error, with a copy in the log: for messages that another library formats.

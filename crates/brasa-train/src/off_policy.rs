@@ -26,7 +26,7 @@ use crate::{
 
 /// Settings of the off-policy loop. Defaults are those of SAC; DQN usually needs fewer and smaller updates
 /// (Stable-Baselines3: `train_freq` 4, `updates_per_step` 0.25, `batch_size` 32).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OffPolicyConfig {
     /// Environment steps with uniformly random actions before the first update. Default 100 (Stable-Baselines3). With too few,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use brasa_core::env::Curve;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::{Iteration, note, say};
+use crate::{Iteration, is_quiet, note, say_progress};
 
 /// Number of lines that are printed if standard error is not a terminal.
 const LINES: u64 = 10;
@@ -16,6 +16,11 @@ pub const PHASES: [&str; 4] = ["environment", "transfer", "acting", "learning"];
 
 /// Time between the lines of an evaluation if standard error is not a terminal.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// Whether bars are drawn.
+fn shows_bars() -> bool {
+    std::io::stderr().is_terminal() && !is_quiet()
+}
 
 /// Shows progress on standard error: a bar on a terminal, a few lines elsewhere.
 pub struct ProgressView {
@@ -30,8 +35,8 @@ pub struct ProgressView {
 impl ProgressView {
     /// Progress of a run with `total` environment steps, `done` of them already taken. Shows the return and `curves`.
     pub fn new(done: u64, total: u64, curves: Vec<Curve>) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let style = "{bar:24} {percent:>3}%  {pos}/{len} steps  {msg}  {eta} left";
+        let bar = shows_bars().then(|| {
+            let style = "{bar:24} {percent:>3} %  {human_pos} steps  {msg}";
             let bar = ProgressBar::new(total).with_position(done);
             bar.set_style(ProgressStyle::with_template(style).expect("the template is valid").progress_chars("━╸─"));
             bar.reset_eta();
@@ -45,9 +50,8 @@ impl ProgressView {
         let message = self.summary(iteration);
         let line = (iteration.env_steps >= self.next).then(|| {
             self.next = iteration.env_steps + self.total / LINES;
-            let left = self.total.saturating_sub(iteration.env_steps) as f64 / iteration.steps_per_sec.max(1e-9);
-            let left = in_words(Duration::from_secs_f64(left.min(1e12)));
-            format!("{}/{} steps  {message}  {left} left", iteration.env_steps, self.total)
+            let percent = 100.0 * iteration.env_steps as f64 / self.total.max(1) as f64;
+            format!("{:>3.0} %  {} steps  {message}", percent.min(100.0), grouped(iteration.env_steps))
         });
         match (&self.bar, line) {
             (Some(bar), line) => {
@@ -56,7 +60,7 @@ impl ProgressView {
                 // The log has the lines of a run without a terminal.
                 line.iter().for_each(|line| note(line));
             }
-            (None, Some(line)) => say(&line),
+            (None, Some(line)) => say_progress(&line),
             (None, None) => {}
         }
     }
@@ -69,15 +73,25 @@ impl ProgressView {
     }
 
     fn summary(&self, iteration: &Iteration) -> String {
-        let mut parts = vec![format!("{:.0} steps/s", iteration.steps_per_sec)];
-        parts.extend(phases(|name| iteration.metric(name)).map(|phases| format!("({phases})")));
-        parts.extend(gpu(|name| iteration.metric(name)));
-        parts.extend(iteration.metric("rollout/ep_rew_mean").map(|mean| format!("return {mean:.1}")));
         let metric = |name: &str| iteration.metric(name);
+        let mut parts = Vec::new();
+        parts.extend(metric("rollout/ep_rew_mean").map(|mean| format!("mean return {mean:.1}")));
         let shown = self.curves.iter().filter_map(|curve| Some((curve, curve_value(curve, metric)?)));
         parts.extend(shown.map(|(curve, value)| format!("{} {value:.3}", curve.label)));
+        parts.push(format!("{} steps/s", grouped(iteration.steps_per_sec.round() as u64)));
+        let left = self.total.saturating_sub(iteration.env_steps) as f64 / iteration.steps_per_sec.max(1e-9);
+        parts.push(format!("{} left", in_words(Duration::from_secs_f64(left.min(1e12)))));
+        parts.extend(phases(metric).map(|phases| format!("(time: {phases})")));
+        parts.extend(gpu(metric));
         parts.join("  ")
     }
+}
+
+/// A count with separated thousands.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let separator = |i: usize| if i > 0 && (digits.len() - i).is_multiple_of(3) { "," } else { "" };
+    digits.chars().enumerate().map(|(i, digit)| format!("{}{digit}", separator(i))).collect()
 }
 
 /// Progress of a long evaluation: a bar on a terminal, elsewhere a line every half minute.
@@ -91,7 +105,7 @@ pub struct EpisodesView {
 impl EpisodesView {
     /// Progress of `total` episodes with the controller `name`. Nothing is shown before [`EpisodesView::show`].
     pub fn new(name: &str, total: u64) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = shows_bars().then(|| {
             let bar = ProgressBar::hidden();
             bar.set_length(total);
             let style = "{bar:24} {pos}/{len} episodes with {msg}";
@@ -111,7 +125,7 @@ impl EpisodesView {
             }
             None if self.last_line.elapsed() >= SILENCE => {
                 self.last_line = Instant::now();
-                say(&format!("{done}/{} episodes with `{}`", self.total, self.name));
+                say_progress(&format!("{done}/{} episodes with `{}`", self.total, self.name));
             }
             None => {}
         }
@@ -137,9 +151,9 @@ pub struct RunsView {
 impl RunsView {
     /// Progress of `n_runs` runs with `total` environment steps together.
     pub fn new(total: u64, n_runs: usize) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = shows_bars().then(|| {
             let bar = ProgressBar::new(total);
-            let style = "{bar:24} {percent:>3}%  {msg}  {eta} left";
+            let style = "{bar:24} {percent:>3} %  {msg}  {eta} left";
             bar.set_style(ProgressStyle::with_template(style).expect("the template is valid").progress_chars("━╸─"));
             bar
         });
@@ -157,7 +171,10 @@ impl RunsView {
             }
             None if self.last_line.elapsed() >= SILENCE => {
                 self.last_line = Instant::now();
-                say(&format!("{:.0} % of all steps, {message}", 100.0 * steps as f64 / self.total.max(1) as f64));
+                say_progress(&format!(
+                    "{:.0} % of all steps, {message}",
+                    100.0 * steps as f64 / self.total.max(1) as f64
+                ));
             }
             None => {}
         }
@@ -222,6 +239,11 @@ pub fn curve_value(curve: &Curve, metric: impl Fn(&str) -> Option<f64>) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_are_separated() {
+        assert_eq!([7, 999, 1000, 10_496, 1_234_567].map(grouped), ["7", "999", "1,000", "10,496", "1,234,567"]);
+    }
 
     #[test]
     fn an_idle_gpu_names_the_longest_phase() {

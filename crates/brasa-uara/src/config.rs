@@ -10,7 +10,7 @@ pub(crate) mod validate;
 ///
 /// [`UaraConfig::default`] is the recommended task, [`UaraConfig::physical`]; [`UaraConfig::cly2020`] and
 /// [`UaraConfig::zhao2019`] are those of earlier work.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UaraConfig {
     /// Number of users; each is an agent. Default 30.
@@ -68,7 +68,7 @@ pub struct UaraConfig {
 }
 
 /// The stations of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
     /// Number of stations.
@@ -82,7 +82,7 @@ pub struct Tier {
 }
 
 /// Positions of stations and users.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LayoutConfig {
     /// Position of the first large cell, m. Default `[500, 500]`.
@@ -100,7 +100,7 @@ pub struct LayoutConfig {
 }
 
 /// Distribution of positions over the disk of a large cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
     /// Uniform over the area: the distance is `R sqrt(U)`.
@@ -111,7 +111,7 @@ pub enum Spread {
 }
 
 /// When a new layout is sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Redraw {
     /// Never: one layout for all environments of all runs with the same `layout.seed`.
@@ -136,7 +136,7 @@ impl Redraw {
 }
 
 /// Whether a cell ends at its radius.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
     /// No: the reach of a station depends on its power and the noise.
@@ -149,7 +149,7 @@ pub enum Coverage {
 }
 
 /// Changes of links from step to step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DynamicsConfig {
     /// Duration of a step, s. Default 0.01.
@@ -167,7 +167,7 @@ pub struct DynamicsConfig {
 }
 
 /// The stations that a user can choose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Candidates {
     /// All, reachable or not.
@@ -180,7 +180,7 @@ pub enum Candidates {
 }
 
 /// A part of an observation. Parts have this order, independent of the order in the config.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// Whether each user is satisfied: one bit per user, shared by all users.
@@ -205,7 +205,7 @@ pub enum Part {
 }
 
 /// The reward of a user at each step.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Reward {
     /// One of two values, by satisfaction.
@@ -240,7 +240,7 @@ pub enum Reward {
 }
 
 /// The unit of power in costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerUnit {
     /// Watts.
@@ -253,7 +253,7 @@ pub enum PowerUnit {
 }
 
 /// Links before the first decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
     /// No links; no user is satisfied.
@@ -264,7 +264,7 @@ pub enum Start {
 }
 
 /// Defects of earlier systems. All off by default.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parity {
     /// The step at which all users are satisfied ends the episode as a truncation, so that the next value is

@@ -13,7 +13,7 @@ pub fn mw_to_dbm(mw: f64) -> f64 {
 }
 
 /// Path loss: `at_1_m_db + decade_db log10(d)` dB at `d` m.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathLoss {
     /// Loss at 1 m, dB.
@@ -30,7 +30,7 @@ impl PathLoss {
 }
 
 /// Model of interference, and of users that request the same channel of one station.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interference {
     /// The sum over the links of all other users on the channel: a station that serves two users on it interferes twice
@@ -67,7 +67,7 @@ pub struct Radio {
 }
 
 /// The link of a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Link {
     /// The station that serves it.
     pub station: u16,

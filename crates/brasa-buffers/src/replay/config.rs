@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::Precision;
 
 /// Settings of a replay buffer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplayConfig {
     /// Number of stored observations over all environments; for independent learners, per agent. Default 1,000,000, as
@@ -29,7 +29,7 @@ pub struct ReplayConfig {
 }
 
 /// Settings of proportional prioritized replay (Schaul et al. 2016). Defaults are the paper's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrioritizedConfig {
     /// Exponent of the priorities, at least 0. Default 0.6. 0 is uniform sampling; 1 samples in proportion to the

@@ -6,7 +6,7 @@ use super::{LoadOptions, files::PHASE1};
 use crate::{EnergyError, error::fail, scenario::check_optimum};
 
 /// Settings of a CityLearn scenario.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CityLearnConfig {
     /// The data set: `phase1` (default, part of the crate), the path of a `schema.json`, or its folder.
@@ -67,7 +67,7 @@ impl Default for CityLearnConfig {
 }
 
 /// The rules of a district.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Physics {
     /// As CityLearn 2.1.2, number for number: an action changes the row after the observed one, and the action of a battery
     /// is a fraction of its capacity. For districts of batteries only; missing parameters are constants instead of drawn.
@@ -102,7 +102,7 @@ impl Physics {
 }
 
 /// The reward of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reward {
     /// CityLearn's `RewardFunction`: minus the grid import of the buildings, in kWh.
@@ -159,7 +159,7 @@ impl Reward {
 }
 
 /// Weights of the terms of [`Reward::Challenge`]; they need not sum to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChallengeWeights {
     /// Cost of imports; 1/3 by default, as in the score.
@@ -183,7 +183,7 @@ impl Default for ChallengeWeights {
 }
 
 /// Scaling of observations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observations {
     /// As CityLearn's `NormalizedObservationWrapper`: month, day and hour as cosine and sine, then all numbers scaled

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use brasa_env::field;
 
 use super::table::Table;
+use crate::trace::TraceStart;
 use crate::{EnergyError, delimited::file_error, error::fail};
 
 const DAY_S: f64 = 86_400.0;
@@ -224,10 +225,38 @@ impl Columns {
     }
 }
 
+/// When the first row begins, counted back from the first row of another month; `None` without such a row.
+pub(super) fn start(months: &[f32], day_types: &[f32], hours: &[f32], step_hours: f64) -> Option<TraceStart> {
+    let changed = months.windows(2).position(|pair| pair[0] != pair[1])? + 1;
+    let is_next = months[changed] == months[changed - 1] % 12.0 + 1.0;
+    // Hours from 1 to 24 are those that end, hours from 0 to 23 those that begin. The last hour of a month is that of its last day.
+    let ahead = if hours.contains(&24.0) { 1.0 } else { 0.0 };
+    let since_midnight = f64::from(*hours.get(changed)?) - ahead;
+    let start = TraceStart::before_month(months[changed] as u32, changed as f64 * step_hours - since_midnight);
+    let weekday = day_types.first().filter(|day| **day < 8.0).map(|day| *day as u32 - 1);
+    is_next.then_some(TraceStart { weekday, ..start })
+}
+
 /// A time of the day as the columns `hour` and `minutes` have it; `latest` shows whether the hour after 23 is 24 or 0.
 fn shown(seconds: f64, latest: f64) -> String {
     let seconds = seconds.rem_euclid(DAY_S);
     let (hour, minutes) = ((seconds / HOUR_S).floor(), (seconds % HOUR_S) / 60.0);
     let hour = if hour == 0.0 && latest >= DAY_S { 24.0 } else { hour };
     if minutes == 0.0 { format!("{hour}") } else { format!("{hour} with {minutes} minutes") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_is_counted_back_from_a_change_of_the_month() {
+        // As in the challenge of 2022: the last hour of July, then hours from 1 to 24.
+        let found = start(&[7.0, 8.0, 8.0], &[7.0, 1.0, 1.0], &[24.0, 1.0, 2.0], 1.0).expect("the month changes");
+        assert_eq!((found.month, found.day, found.hour, found.weekday), (7, 31, 23.0, Some(6)));
+        let found = start(&[1.0, 1.0, 2.0], &[], &[22.0, 23.0, 0.0], 1.0).expect("the month changes");
+        assert_eq!((found.month, found.day, found.hour, found.weekday), (1, 31, 22.0, None));
+        assert_eq!(start(&[7.0, 7.0], &[], &[1.0, 2.0], 1.0), None);
+        assert_eq!(start(&[7.0, 12.0], &[], &[23.0, 0.0], 1.0), None, "rows that jump have no date");
+    }
 }

@@ -24,6 +24,7 @@ use crate::{
     EnergyError,
     error::fail,
     remarks::{SITE_KW, unlikely},
+    trace::TraceStart,
 };
 
 /// Largest number in a table, in whatever unit: sums of a year must stay numbers.
@@ -38,6 +39,8 @@ pub struct District {
     pub(super) series: Vec<Exogenous>,
     /// Hour of the day by row, as in the data: 0 to 24.
     pub(super) hour_of_day: Vec<f32>,
+    /// When the first row begins, if the data have months and the rows reach another one.
+    pub(super) start: Option<TraceStart>,
     pub(super) observed: Vec<Observed>,
     pub(super) schedule: Schedule,
     pub(super) machines: Vec<Machine>,
@@ -169,6 +172,7 @@ impl District {
             hours_per_step: schema.seconds_per_step / 3600.0,
             series: vec![blank; n_rows * n_buildings],
             hour_of_day: Vec::new(),
+            start: None,
             observed: Vec::new(),
             schedule: Schedule { vehicles: make_vehicles(&schema, random_seed)?, ..Schedule::default() },
             machines: Vec::new(),
@@ -187,7 +191,14 @@ impl District {
                 };
             }
             if index == 0 {
-                district.hour_of_day = tables.column(&building.energy_simulation, "hour", &schema, 0.0, 24.0)?;
+                let file = &building.energy_simulation;
+                district.hour_of_day = tables.column(file, "hour", &schema, 0.0, 24.0)?;
+                let mut dated = |name, most| match tables.table(file)?.has(name) {
+                    true => tables.column(file, name, &schema, 1.0, most),
+                    false => Ok(Vec::new()),
+                };
+                let (months, day_types) = (dated("month", 12.0)?, dated("day_type", 8.0)?);
+                district.start = dates::start(&months, &day_types, &district.hour_of_day, district.hours_per_step);
             }
             district.observe(&mut tables, &schema, building, index, &columns)?;
             district.check_load(building, index);

@@ -183,6 +183,7 @@ impl Recording {
         });
         Trace {
             step_hours: world.hours,
+            start: world.start.map(|start| start.later(self.first_row as f64 * world.hours)),
             grid_limit_kw: None,
             ev_limit_kw: None,
             sockets,

@@ -13,7 +13,7 @@ use super::{
     rewards::{self, RewardClass},
     vehicles::Mobility,
 };
-use crate::{EnergyError, error::fail, remarks};
+use crate::{EnergyError, error::fail, remarks, trace::TraceStart};
 
 /// The shared state of all environments of a scenario.
 pub(super) struct World {
@@ -40,6 +40,8 @@ pub(super) struct World {
     /// Name, lowest and highest value of each action.
     pub(super) actions: Vec<(String, f32, f32)>,
     pub(super) hour_of_day: Vec<f32>,
+    /// When the first row begins, if it is known.
+    pub(super) start: Option<TraceStart>,
     pub(super) layout: Layout,
     /// The sums of each row without storage.
     pub(super) reference: Vec<Totals>,
@@ -111,6 +113,7 @@ impl World {
             hours_per_step,
             mut series,
             hour_of_day,
+            start,
             schedule,
             machines,
             random_seed,
@@ -189,6 +192,7 @@ impl World {
                 })
                 .collect(),
             hour_of_day,
+            start,
             layout,
             reference: Vec::new(),
             scaled_weights: [0.0; 4],

@@ -15,7 +15,7 @@ use crate::{EnergyError, error::fail};
 /// [`IquitosConfig::default`] is the recommended task: physical PV under clouds, random vehicles, time-of-use
 /// tariff with a demand charge. [`IquitosConfig::seed`] is the deterministic year of the original study, whose
 /// yearly sums are known and tested.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IquitosConfig {
     /// Length of a step, in minutes; default 60, must divide 60. Shorter steps resolve vehicles better and take
@@ -61,7 +61,7 @@ pub struct IquitosConfig {
 
 /// CSV files, each of which replaces a part of the simulated year. Their headers state units and offsets from UTC;
 /// `docs/how-to/own-csv.md` has the columns. The calendar is the whole local days that all series cover, with their true weekdays.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileConfig {
     /// Local standard time minus UTC, in hours; default -5. There is no daylight saving time.
@@ -104,7 +104,7 @@ impl Default for FileConfig {
 }
 
 /// Layout of an action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActionMode {
     /// The battery, then every socket.
@@ -115,7 +115,7 @@ pub enum ActionMode {
 }
 
 /// Observations of the sockets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObservationMode {
     /// Four numbers per socket.
@@ -126,7 +126,7 @@ pub enum ObservationMode {
 }
 
 /// The photovoltaic field: 4162 kWp behind 3201.2 kW of inverters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PvConfig {
     /// Model of the PV power; default a clear-sky model with random clouds.
@@ -168,7 +168,7 @@ pub struct PvConfig {
 }
 
 /// Model of the PV power.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PvModel {
     /// Sun geometry, Haurwitz clear sky and random clouds.
@@ -179,7 +179,7 @@ pub enum PvModel {
 }
 
 /// The battery: 4520 kWh and 2712 kW.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatteryConfig {
     /// Capacity, in kWh; default 4520 (original configuration). 0 is a site without a battery.
@@ -208,7 +208,7 @@ pub struct BatteryConfig {
 }
 
 /// The mall: 24 hourly values, 33,885 kWh per day.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MallConfig {
     /// Load per hour of the day, in kW; default the 24 values of the original data set.
@@ -222,7 +222,7 @@ pub struct MallConfig {
 }
 
 /// Sockets for motos and mototaxis.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VehicleConfig {
     /// Model of arrivals; default random arrivals.
@@ -267,7 +267,7 @@ pub struct VehicleConfig {
 }
 
 /// One class of vehicles and its sockets; a config that names one gives all four numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VehicleClass {
     /// Sockets; 112 for motos and 16 for mototaxis (original configuration).
@@ -282,7 +282,7 @@ pub struct VehicleClass {
 }
 
 /// Model of arrivals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalModel {
     /// Poisson arrivals with random states of charge and times at the socket.
@@ -294,7 +294,7 @@ pub enum ArrivalModel {
 }
 
 /// Prices and emissions of the isolated grid of Iquitos.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GridConfig {
     /// Currency of all prices, for reports; default `PEN` (soles), `USD` in the seed preset.
@@ -327,7 +327,7 @@ pub struct GridConfig {
 }
 
 /// Settings of the reward.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {
     /// The formula; default [`RewardKind::Normalised`].
@@ -358,7 +358,7 @@ pub struct RewardConfig {
 }
 
 /// The formula of the reward.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RewardKind {
     /// Five costs, each divided by its value in the uncontrolled year, so that weights are comparable:

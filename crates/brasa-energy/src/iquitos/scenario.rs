@@ -116,6 +116,7 @@ impl Iquitos {
         let mut slabs = BatchSlabs::new(batch.spec());
         let mut actions = Array2::zeros((1, batch.spec().action.width()));
         batch.reset(episode.seed, &mut slabs)?;
+        tally.trace.start = Some(year.start_of(&batch.world.state.envs[0]));
         for _ in 0..year.episode_steps() {
             controller.act(&slabs, actions.view_mut())?;
             let stored_before = batch.soc(0) * year.config.battery.capacity_kwh;
@@ -137,12 +138,17 @@ impl Iquitos {
     fn play_decided(
         &self,
         episode: Evaluated,
-        decide: impl FnMut(&EnvState, SocketView<'_>, &mut [f32]) -> BatteryOrder,
+        mut decide: impl FnMut(&EnvState, SocketView<'_>, &mut [f32]) -> BatteryOrder,
     ) -> Tally {
-        let (year, mut tally) = (&self.year, Tally::new(&self.year));
+        let (year, mut tally, mut start) = (&self.year, Tally::new(&self.year), None);
+        let decide = |env: &EnvState, sockets: SocketView<'_>, orders: &mut [f32]| {
+            start.get_or_insert_with(|| year.start_of(env));
+            decide(env, sockets, orders)
+        };
         play_episode(year, episode, decide, |_, world, played| {
             tally.add(year, world, world.state.envs[0].stored_kwh, &played.flows, played.reward);
         });
+        tally.trace.start = start;
         tally
     }
 

@@ -7,10 +7,12 @@ use super::data::Given;
 use super::profiles::closed_form_pv_kwh;
 use super::solar::{Clouds, Modules, Sun};
 use super::vehicles::Arrivals;
+use super::world::EnvState;
 use crate::EnergyError;
 use crate::calendar::{Calendar, Date};
 use crate::day_prices::DayPrices;
 use crate::starts::{FirstDay, HeldOut, Starts};
+use crate::trace::TraceStart;
 
 /// Hour of the largest emissions, if they vary.
 const CARBON_PEAK_HOUR: f64 = 19.5;
@@ -38,6 +40,7 @@ pub(crate) struct Site {
     pub(crate) given: Given,
     /// Whether days are those of files.
     pub(crate) has_dates: bool,
+    pub(crate) calendar: Calendar,
     pub(crate) first_day: FirstDay,
     pub(crate) held_out: Option<HeldOut>,
     /// A price at which energy can be bought on most days.
@@ -161,6 +164,7 @@ impl Site {
         let reference = Reference { vehicles_kwh: vec![0.0; 2 * steps_per_day as usize], ..Default::default() };
         Ok(Self {
             has_dates,
+            calendar,
             first_day,
             held_out,
             low_price_per_kwh: cheap[cheap.len() / 2],
@@ -178,6 +182,13 @@ impl Site {
             given,
             config,
         })
+    }
+
+    /// The date and time of the next step.
+    pub(crate) fn start_of(&self, env: &EnvState) -> TraceStart {
+        let step = env.step_of_year;
+        let midnight = self.calendar.start(step / self.steps_per_day);
+        midnight.later(f64::from(step % self.steps_per_day) * self.step_hours)
     }
 
     /// The same site with the episodes of evaluations: the whole calendar, or each part that is held out.

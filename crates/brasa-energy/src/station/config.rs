@@ -12,7 +12,7 @@ use crate::storage::Storage;
 ///
 /// [`StationConfig::default`] is a hub at a shopping center with AC and DC sockets, PV and a battery.
 /// [`StationConfig::chargax`] has the layout, the price to drivers and the number of cars that Chargax starts with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StationConfig {
     /// Length of a step, in minutes; default 5, must divide 60. A car's power depends on its state of charge at the
@@ -69,7 +69,7 @@ pub struct StationConfig {
 }
 
 /// Layout of an action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActionMode {
     /// Numbers in [-1, 1]: the battery, then every socket.
@@ -80,7 +80,7 @@ pub enum ActionMode {
 }
 
 /// Treatment of orders above the limits of nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitMode {
     /// Orders are reduced in proportion until every limit is kept; the excess of the orders is reported.
@@ -91,7 +91,7 @@ pub enum LimitMode {
 }
 
 /// A splitter: grid connection, transformer, switchboard or cable.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeConfig {
     /// Its name.
@@ -117,7 +117,7 @@ pub struct NodeConfig {
 }
 
 /// A group of equal sockets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SocketConfig {
     /// Its name; the sockets are called `name_0`, `name_1` and so on.
@@ -144,7 +144,7 @@ pub struct SocketConfig {
 }
 
 /// Current of a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SocketKind {
     /// Alternating current: the car's own charger limits the power.
@@ -154,7 +154,7 @@ pub enum SocketKind {
 }
 
 /// The stationary battery.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatteryConfig {
     /// The name of the node that it is connected to; default the first.
@@ -178,7 +178,7 @@ pub struct BatteryConfig {
 }
 
 /// The PV field.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PvConfig {
     /// The name of the node that it is connected to; default the first.
@@ -221,7 +221,7 @@ pub struct PvConfig {
 }
 
 /// A model of cars.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CarModel {
     /// Its name.
@@ -243,7 +243,7 @@ pub struct CarModel {
 }
 
 /// Kind of a place, which selects when cars arrive, how long they stay, and what binds their drivers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlaceKind {
     /// A highway: cars all day, half an hour, most drivers wait for their energy.
@@ -258,7 +258,7 @@ pub enum PlaceKind {
 }
 
 /// Arrivals of cars. What is left out is that of the place; `docs/reference/station.md` has the numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArrivalConfig {
     /// A CSV file with sessions instead of random cars: columns `arrival [UTC+01:00]`, `departure [UTC+01:00]`,
@@ -296,7 +296,7 @@ pub struct ArrivalConfig {
 }
 
 /// Prices, in one currency per kWh.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PriceConfig {
     /// Currency, for reports; default `EUR`.
@@ -327,7 +327,7 @@ pub struct PriceConfig {
 ///          - curtailed * (kWh of curtailed PV)
 /// profit = sell price * (kWh into cars - kWh out of cars) - buy price * import + export price * export
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {
     /// What a step of training returns; default the sum above. Evaluations always return that.
@@ -361,7 +361,7 @@ pub struct RewardConfig {
 }
 
 /// What a step of training returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RewardKind {
     /// Profit minus weighted penalties.

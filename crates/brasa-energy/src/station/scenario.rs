@@ -132,6 +132,7 @@ impl Station {
         let mut slabs = BatchSlabs::new(batch.spec());
         let mut actions = Array2::zeros((1, batch.spec().action.width()));
         batch.reset(episode.seed, &mut slabs)?;
+        tally.trace.start = Some(self.site.start_of(&batch.world.state.envs[0]));
         for _ in 0..self.site.config.n_steps() {
             controller.act(&slabs, actions.view_mut())?;
             batch.step(actions.view(), &mut slabs)?;
@@ -158,6 +159,7 @@ impl Station {
         let mut orders_kw = vec![0.0; site.socket_kw.len()];
         world.set_episode(episode);
         world.begin(0, 0);
+        tally.trace.start = Some(site.start_of(&world.state.envs[0]));
         for _ in 0..site.config.n_steps() {
             let battery_kw = decide(&world.state.envs[0], &world.state.sockets, &mut orders_kw);
             let played = world.play(0, &orders_kw, battery_kw);

@@ -10,6 +10,7 @@ use super::config::{SocketKind, StationConfig};
 use super::data::Data;
 use super::network::Network;
 use super::reference::Reference;
+use super::world::EnvState;
 use crate::EnergyError;
 use crate::calendar::{Calendar, Date};
 use crate::check::check;
@@ -17,6 +18,7 @@ use crate::day_prices::DayPrices;
 use crate::solar::{Clouds, Modules, Sun};
 use crate::starts::{FirstDay, HeldOut, Starts};
 use crate::storage::Storage;
+use crate::trace::TraceStart;
 
 /// Tables of a validated config.
 #[derive(Debug, Clone)]
@@ -30,6 +32,7 @@ pub(crate) struct Site {
     days: Vec<Day>,
     /// Whether days are those of files.
     pub(crate) has_dates: bool,
+    pub(crate) calendar: Calendar,
     /// The first days of episodes.
     pub(crate) first_day: FirstDay,
     pub(crate) held_out: Option<HeldOut>,
@@ -191,6 +194,7 @@ impl Site {
             times: (0..steps_per_day).map(time).collect(),
             days,
             has_dates,
+            calendar,
             first_day,
             held_out,
             buy_per_kwh,
@@ -246,6 +250,13 @@ impl Site {
         });
         let cars = cars.flat_map(|car| [car.target_kwh, car.ac_kw, car.dc_kw, f64::from(car.stay_steps)]);
         fingerprint(prices.chain(pv).chain(cars))
+    }
+
+    /// The date and time of the next step.
+    pub(crate) fn start_of(&self, env: &EnvState) -> TraceStart {
+        let step = env.step();
+        let midnight = self.calendar.start(step / self.steps_per_day);
+        midnight.later(f64::from(step % self.steps_per_day) * self.step_hours)
     }
 
     /// The time of the day of `step` of the calendar.

@@ -19,6 +19,7 @@ pub fn run(registry: &Registry, args: &BaselineArgs) -> Result<String, Experimen
         let config = args.config.display();
         return Err(ExperimentError::Input(format!("{config}: this scenario has no baselines to compare with")));
     }
-    let comparison = Question::new(&experiment, policy.as_ref()).answer()?.comparison;
+    let question = Question { n_episodes: args.episodes, ..Question::new(&experiment, policy.as_ref()) };
+    let comparison = question.answer()?.comparison;
     Ok(comparison.to_output(args.json))
 }

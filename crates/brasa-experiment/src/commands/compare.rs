@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use brasa_dist::World;
 use brasa_env::{Effort, Evaluation, Split};
-use brasa_train::{StopToken, close_log, say, write_atomically};
+use brasa_train::{StopToken, close_log, say_progress, write_atomically};
 use serde_json::Value;
 
 use super::train::{Claimed, learn};
@@ -92,7 +92,11 @@ fn train_all(
             return Err(ExperimentError::Interrupted(go_on));
         }
         let resumed = if training.resumes { ", resumed" } else { "" };
-        say(&format!("training {} of {n_trainings}: {}, seed {seed}{resumed}", i + 1, training.config.display()));
+        say_progress(&format!(
+            "Training {} of {n_trainings}: {}, seed {seed}{resumed}",
+            i + 1,
+            training.config.display()
+        ));
         let train = TrainArgs {
             // A resumed run has its own `config.toml`, which was compared with this experiment before.
             config: (!training.resumes).then(|| training.config.clone()),
@@ -104,7 +108,6 @@ fn train_all(
             set: if training.resumes { Vec::new() } else { with_device(&args.set, args.device.as_deref()) },
             init_from: None,
             resume: training.resumes.then(|| run_dir.clone()),
-            quiet: false,
             json: false,
             forget_replay: false,
             // It was compared with the experiment of the user.

@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use brasa_device::{Gpu, GpuState, Machine, MachineMonitor, Profile, backends, open_named, profiles};
 use brasa_train::utc_now;
+use serde_json::{Value, json};
 
 use crate::ExperimentError;
 
-pub fn run() -> String {
+pub fn run(json: bool) -> String {
+    if json {
+        return format!("{}\n", document());
+    }
     let mut text = String::from("This machine\n");
     let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<16} {value}\n"));
     let Machine { cpu, gpus } = Machine::found();
@@ -39,6 +43,34 @@ pub fn run() -> String {
         text.push_str(&format!("  {:<16} {:<5} {}\n", profile.name, profile.backend.feature(), about(profile)));
     }
     text
+}
+
+/// The same as a document.
+fn document() -> Value {
+    let Machine { cpu, gpus } = Machine::found();
+    let gpu = |gpu: &Gpu| {
+        json!({
+            "device": format!("cuda:{}", gpu.index), "name": gpu.name, "memory_gib": gpu.memory_gib, "free_gib": gpu.free_gib,
+            "driver": gpu.driver, "compute_capability": gpu.compute_capability, "profile": Profile::of_gpu(gpu).name,
+        })
+    };
+    let backends = backends().into_iter().map(|(backend, compiled)| {
+        let name = backend.feature();
+        let error = if compiled { open_named(name).err().map(|error| error.to_string()) } else { None };
+        json!({ "name": name, "compiled": compiled, "works": compiled && error.is_none(), "error": error })
+    });
+    let profile = |profile: &Profile| {
+        json!({
+            "name": profile.name, "title": profile.title, "backend": profile.backend.feature(), "memory_gib": profile.memory_gib,
+            "usable_gib": profile.usable_gib, "bandwidth_gb_per_sec": profile.bandwidth_gb_per_sec,
+        })
+    };
+    json!({
+        "cpu": { "name": cpu.name, "n_threads": cpu.n_threads, "memory_gib": cpu.memory_gib, "free_gib": cpu.free_gib },
+        "gpus": gpus.iter().map(gpu).collect::<Vec<_>>(),
+        "backends": backends.collect::<Vec<_>>(),
+        "profiles": profiles().iter().map(profile).collect::<Vec<_>>(),
+    })
 }
 
 /// Prints a line with the use of the machine every `interval` until the process ends or standard output is closed.
@@ -141,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_gpu_is_shown_with_its_state_and_profile() {
-        let shown = |name: &str| with_driver(vec![card(name)], run);
+        let shown = |name: &str| with_driver(vec![card(name)], || run(false));
         let state = "2.5 of 8.0 GiB, 83 % busy, 61 °C, 102 W, cores 2400 MHz";
         let rest = "5.5 GiB free, compute capability 8.9, driver 580.1, profile rtx-4060";
         let text = shown("NVIDIA GeForce RTX 4060");

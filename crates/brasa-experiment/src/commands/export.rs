@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use brasa_exchange::{ExchangeError, ExportedPolicy, JsModule};
+use serde_json::json;
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::load::Finished;
@@ -32,20 +33,28 @@ pub fn run(registry: &Registry, args: &ExportArgs) -> Result<String, ExperimentE
         ExportFormat::Html => (browser::page(&run, &policy)?.into_bytes(), "policy.html"),
     };
     let path: PathBuf = args.out.clone().unwrap_or_else(|| args.run_dir.join(file));
-    let mut said = summary(&path, &policy, bytes.len());
+    let mut said = summary(&path, &policy, bytes.len(), args.json);
     // A pipe or standard output has no file beside it.
     let said_of_types =
         types.filter(|_| path.extension().is_some_and(|end| ["js", "mjs", "cjs"].iter().any(|js| end == *js)));
     if let Some((text, end)) = said_of_types {
         let end = if path.extension().is_some_and(|end| end == "cjs") { "d.cts" } else { end };
         let path = path.with_extension(end);
-        said.push_str(&output::write(&path, text.as_bytes(), format!("{}: types for TypeScript\n", path.display()))?);
+        let types = output::write(&path, text.as_bytes(), format!("{}: types for TypeScript\n", path.display()))?;
+        said.push_str(if args.json { "" } else { &types });
     }
     output::write(&path, &bytes, said)
 }
 
 /// What a written policy takes and returns.
-pub(super) fn summary(path: &Path, policy: &ExportedPolicy, n_bytes: usize) -> String {
+pub(super) fn summary(path: &Path, policy: &ExportedPolicy, n_bytes: usize, json: bool) -> String {
+    if json {
+        let document = json!({
+            "path": path, "bytes": n_bytes, "n_agents": policy.n_agents, "obs_width": policy.obs_width, "masked": policy.masked,
+            "n_actions": policy.n_actions(), "action_width": policy.action_width(),
+        });
+        return format!("{document}\n");
+    }
     let rows = match policy.n_agents {
         1 => String::new(),
         n => format!(" for each of {n} agents"),

@@ -16,5 +16,5 @@ pub fn run(args: &ImportArgs) -> Result<String, ExperimentError> {
         return Err(ExperimentError::Input(format!("{} exists: choose another file with --out", path.display())));
     }
     let bytes = policy.to_safetensors();
-    output::write(&path, &bytes, summary(&path, &policy, bytes.len()))
+    output::write(&path, &bytes, summary(&path, &policy, bytes.len(), args.json))
 }

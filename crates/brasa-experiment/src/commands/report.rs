@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use brasa_device::open_named;
+use serde_json::json;
 
 use crate::args::ReportArgs;
 use crate::comparison::Question;
@@ -15,7 +16,10 @@ pub fn run(registry: &Registry, args: &ReportArgs) -> Result<String, ExperimentE
     let metrics = run.run_dir.metrics()?;
     let answer = Question::of_run(&run.experiment, &run.policy, &run.run_dir, &metrics).answer()?;
     let page = report::page(&run.experiment, &run.run_dir, &metrics, &answer);
-    let summary = |path: &Path| format!("Report: {}\n", path.display());
+    let summary = |path: &Path| match args.json {
+        true => format!("{}\n", json!({ "report": path })),
+        false => format!("Report: {}\n", path.display()),
+    };
     match &args.out {
         Some(path) => output::write(path, page.as_bytes(), summary(path)),
         None => {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use brasa_device::open_named;
-use brasa_train::say;
+use brasa_train::say_progress;
 
 use super::compare::shell_line;
 use super::train::Claimed;
@@ -206,7 +206,6 @@ fn one(
         resume: resumes.then(|| run.run_dir.clone()),
         init_from: None,
         forget_replay: false,
-        quiet: false,
         json: args.json,
         trust: true,
     };
@@ -228,7 +227,7 @@ fn train_all(
     let waiting: Vec<Job> = to_train().map(|(run, training)| job(run, training, out, threads)).collect();
     let done = runs.len() - n_to_train;
     let before = if done > 0 { format!(", {done} finished before") } else { String::new() };
-    say(&format!(
+    say_progress(&format!(
         "{} runs{before}, {at_once} at a time with {threads} thread{} each; directory {}",
         runs.len(),
         if threads == 1 { "" } else { "s" },

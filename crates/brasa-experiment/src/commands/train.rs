@@ -9,12 +9,12 @@ use brasa_device::{Backend, RunMonitor, catch_out_of_memory, open_named, profile
 use brasa_dist::{DistError, RunError, World, shard};
 use brasa_env::field::machine_bytes;
 use brasa_env::{Effort, Evaluation, Executor, InvalidField, Scenario, Split, Who, field};
-use brasa_train::{Ending, Run, RunDir, StopToken, close_log, note, open_log, say};
+use brasa_train::{Ending, Run, RunDir, StopToken, close_log, is_quiet, note, open_log, say, say_progress};
 use burn::tensor::Device;
 use serde_json::{Value, json};
 
 use crate::args::TrainArgs;
-use crate::comparison::{Question, distinct, mean_figures};
+use crate::comparison::{Question, counted, distinct, mean_figures};
 use crate::exposure::TrainingData;
 use crate::files::Digests;
 use crate::load::experiment_of;
@@ -121,7 +121,7 @@ impl Attempt {
             let own = (n_shards > 1).then(share_of).transpose()?;
             let own = own.as_ref().unwrap_or(experiment);
             let place = shard().is_first().then(|| self.place(experiment, &placed, existing, used, stop, interrupted));
-            let progress = (!self.args.quiet && place.is_some()).then(|| experiment.scenario.curves());
+            let progress = (!is_quiet() && place.is_some()).then(|| experiment.scenario.curves());
             let around = Surroundings {
                 place,
                 forget_replay,
@@ -219,18 +219,17 @@ impl Attempt {
             TrainingData::record(run_dir, &*experiment.scenario, resumes, init_from)?;
             used.replace(Some(run_dir.path().to_owned()));
             timeline::record(run_dir, Event::Start, run_dir.checkpoints().latest_env_steps()?.unwrap_or(0))?;
-            if !args.quiet {
-                let shards = match shard().count {
-                    1 => String::new(),
-                    n => format!("{n} shards with "),
-                };
-                if let Some(path) = &experiment.train.good_recipe {
-                    let path = path.display();
-                    say(&format!("these settings are published ones, kept as a record; {path} is a good recipe"));
-                }
-                let device = device_line(&experiment.train);
-                say(&format!("{device}, {shards}{placed}; run directory {}", run_dir.path().display()));
+            say_progress(&about(experiment));
+            if let Some(path) = &experiment.train.good_recipe {
+                let path = path.display();
+                say_progress(&format!("These settings are published ones, kept as a record; {path} is a good recipe"));
             }
+            let shards = match shard().count {
+                1 => String::new(),
+                n => format!("{n} shards with "),
+            };
+            say_progress(&format!("Run directory: {} (Ctrl-C saves and stops)", run_dir.path().display()));
+            say_progress(&format!("Device: {}; {shards}{placed}", device_line(&experiment.train)));
             stop.set_message(interrupted(run_dir));
             Ok(())
         };
@@ -311,6 +310,20 @@ impl Attempt {
         say(&format!("{reason}; continuing with {}", changed.collect::<Vec<_>>().join(", ")));
         Ok(Self { args, ..self })
     }
+}
+
+/// What is trained, where and on which device.
+fn about(experiment: &Experiment<'_>) -> String {
+    let train = &experiment.train;
+    format!(
+        "Training {} on {}: {}, {}, seed {}, device {}",
+        experiment.algorithm.to_uppercase(),
+        experiment.entry.name,
+        counted(train.total_env_steps, "step"),
+        counted(train.n_envs as u64, "environment"),
+        train.seed,
+        train.device
+    )
 }
 
 /// The file of a run with the settings that were changed because numbers were no longer finite.
@@ -438,11 +451,15 @@ fn experiment<'a>(
     Digests::check(&run_dir, &*experiment.scenario)?;
     let before: TrainConfig = Source::parse(&text, &origin, &[])?.section("train")?;
     let (n_envs, total) = (experiment.train.n_envs, experiment.train.total_env_steps);
-    let rule = format!("must stay {} when the run is resumed, whose environments are saved", before.n_envs);
-    field::rule(n_envs == before.n_envs, "train.n_envs", rule, n_envs).map_err(ExperimentError::input)?;
-    let n_shards = experiment.train.n_shards;
-    let rule = format!("must stay {} when the run is resumed", before.n_shards);
-    field::rule(n_shards == before.n_shards, "train.n_shards", rule, n_shards).map_err(ExperimentError::input)?;
+    let changed = |key: &str, from: usize, to: usize, what: &str| match from == to {
+        true => Ok(()),
+        false => Err(ExperimentError::Input(format!(
+            "cannot change `train.{key}` from {from} to {to} on resume: the checkpoint contains {from} {what}. Use --init-from RUN \
+            for a new run"
+        ))),
+    };
+    changed("n_envs", before.n_envs, n_envs, "environments")?;
+    changed("n_shards", before.n_shards, experiment.train.n_shards, "shards")?;
     let done = run_dir.checkpoints().latest_env_steps()?.unwrap_or(0);
     let rule = format!("must be at least {done}, the steps that the run has taken");
     // The last step of several environments may exceed the total of a run that is complete.
@@ -540,7 +557,7 @@ fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) ->
         return Ok(format!("{document}\n"));
     }
     let mut text = answer.comparison.to_text();
-    if !args.quiet {
+    if !is_quiet() {
         text.push_str(&format!("\nReport: {}\n", run_dir.file("report.html").display()));
     }
     Ok(text)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::output::{details, mean_cell, shown};
 use super::summary::Quantity;
 use super::{GroupCurves, Groups, Summary};
-use crate::report::{escape, filled};
+use crate::report::{boxed, escape, filled};
 use crate::timeline::Session;
 
 /// The page with the learning curves of all groups and the table.
@@ -58,17 +58,17 @@ fn about(summary: &Summary, groups: &Groups<'_>) -> String {
 }
 
 fn html_table(summary: &Summary) -> String {
-    let mut html = String::from("<table><thead><tr><th></th>");
+    let mut html = String::from("<table><thead><tr><th scope=\"col\">group</th>");
     for (i, group) in summary.participants.iter().enumerate() {
         let (n, s) = (group.seeds.len(), if group.seeds.len() == 1 { "" } else { "s" });
         html.push_str(&format!(
-            "<th><i class=swatch data-group={i}></i>{}<small>{n} seed{s}</small></th>",
+            "<th scope=\"col\"><i class=swatch data-group={i}></i>{}<small>{n} seed{s}</small></th>",
             escape(&group.name)
         ));
     }
     for (name, kind) in &summary.baselines {
         let kind = kind.map_or("", BaselineKind::name);
-        html.push_str(&format!("<th>{}<small>{kind}</small></th>", escape(name)));
+        html.push_str(&format!("<th scope=\"col\">{}<small>{kind}</small></th>", escape(name)));
     }
     html.push_str("</tr></thead><tbody>");
     for quantity in &summary.quantities {
@@ -77,21 +77,24 @@ fn html_table(summary: &Summary) -> String {
         let best = quantity.better.filter(|_| means.len() > 1 && !quantity.of.is_beside_value()).and_then(|better| {
             let means = || means.iter().copied().flatten();
             let best = if better == Better::More { means().reduce(f64::max) } else { means().reduce(f64::min) };
-            best.filter(|best| means().any(|mean| (mean - best).abs() > 1e-9))
+            best.filter(|best| means().any(|mean| shown(quantity, mean) != shown(quantity, *best)))
         });
         let class = if quantity.of.is_beside_value() { "mean beside" } else { "mean" };
-        html.push_str(&format!("<tr class=\"{class}\"><th>{}</th>", escape(quantity.label.trim())));
+        html.push_str(&format!("<tr class=\"{class}\"><th scope=\"row\">{}</th>", escape(quantity.label.trim())));
         for (statistics, mean) in quantity.groups.iter().zip(&means) {
-            let class = if best.is_some() && *mean == best { " class=best" } else { "" };
+            // Means that read alike are alike: a tie has all marks.
+            let is_best = best.zip(*mean).is_some_and(|(best, mean)| shown(quantity, mean) == shown(quantity, best));
+            let class = if is_best { " class=best" } else { "" };
+            let mark = if is_best { "<span class=\"sr\">best</span>" } else { "" };
             let cell = mean_cell(quantity, statistics).replace("+-", "±");
-            html.push_str(&format!("<td{class}>{cell}</td>"));
+            html.push_str(&format!("<td{class}>{mark}{cell}</td>"));
         }
         for value in &quantity.baselines {
             html.push_str(&format!("<td>{}</td>", value.map(|value| shown(quantity, value)).unwrap_or_default()));
         }
         html.push_str("</tr>");
         for (label, cells) in details(quantity, &summary.participants[0].name) {
-            html.push_str(&format!("<tr class=detail><th>{}</th>", escape(label.trim())));
+            html.push_str(&format!("<tr class=detail><th scope=\"row\">{}</th>", escape(label.trim())));
             for cell in &cells {
                 html.push_str(&format!("<td>{}</td>", escape(cell.as_deref().unwrap_or(""))));
             }
@@ -100,7 +103,7 @@ fn html_table(summary: &Summary) -> String {
         }
     }
     html.push_str("</tbody></table>");
-    html
+    boxed("comparison", &html, "")
 }
 
 /// A list of the run directories of each group.

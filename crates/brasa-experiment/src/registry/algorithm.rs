@@ -136,7 +136,10 @@ impl Sections<'_> {
         match given[..] {
             [] => Ok(None),
             [section] => Ok(Some(section.to_owned())),
-            _ => Err(ExperimentError::Input(format!("one network learns, but there are [{}]", given.join("] and [")))),
+            _ => Err(ExperimentError::Input(format!(
+                "an experiment has one network for each role, found [{}]",
+                given.join("] and [")
+            ))),
         }
     }
 

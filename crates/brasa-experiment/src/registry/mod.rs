@@ -4,7 +4,9 @@ mod algorithm;
 mod command;
 mod network;
 mod scenario;
+mod settings;
 mod size;
+mod template;
 mod tensor_form;
 
 pub(crate) use algorithm::OFF_POLICY;
@@ -12,5 +14,8 @@ pub use algorithm::{Algorithm, Algorithms, Plan, PolicyContext, ReplayLearner, R
 pub use command::ExtraCommand;
 pub use network::{NetworkContext, NetworkKind, NetworkPlan, Networks};
 pub use scenario::{Remark, RemarkContext, ScenarioEntry};
+pub use settings::NoSettings;
+pub(crate) use settings::{Described, Setting};
 pub use size::{Size, SizeOf};
+pub use template::Template;
 pub use tensor_form::{BoxedEnv, ExperimentObs, MakeEnv, TensorForm};

@@ -4,6 +4,7 @@ use brasa_train::{PHASES, RunDir};
 use serde_json::{Map, Value, json};
 
 use super::page::{CURVE_POINTS, escape, metric};
+use super::table::boxed;
 use crate::comparison::number;
 
 /// Use of a device from which on it counts as busy.
@@ -24,8 +25,8 @@ const OF_GPU: [(&str, &str); 6] = [
 ];
 /// Metrics of the processor and their labels.
 const OF_PROCESS: [(&str, &str); 2] = [
-    ("time/process_busy", "processor, share of all threads busy"),
-    ("time/process_memory_gib", "memory of the process, GiB"),
+    ("time/process_busy", "Processor, share of all threads busy"),
+    ("time/process_memory_gib", "Memory of the process, GiB"),
 ];
 
 /// The use of the device during a run, from its metrics.
@@ -127,18 +128,28 @@ impl DeviceUse {
     pub fn to_html(&self) -> String {
         let verdicts = self.verdicts().into_iter().map(|(is_met, text)| {
             let mark = if is_met { "yes" } else { "no" };
-            format!("<tr><td>{mark}</td><th>{}</th></tr>", escape(&text))
+            format!("<tr><th scope=\"row\">{}</th><td>{mark}</td></tr>", escape(&text))
         });
+        let verdicts: String = verdicts.collect();
         let total: f64 = self.phases.iter().map(|(_, secs)| secs).sum();
         let phases = self.phases.iter().filter(|(_, secs)| *secs > 0.0).map(|(name, secs)| {
-            format!("<tr><th>{name}</th><td>{} s</td><td>{:.0} %</td></tr>", number(*secs), 100.0 * secs / total)
+            format!(
+                "<tr><th scope=\"row\">{name}</th><td>{} s</td><td>{:.0} %</td></tr>",
+                number(*secs),
+                100.0 * secs / total
+            )
         });
+        let phases: String = phases.collect();
+        let head = |names: &[&str]| {
+            let cells: String = names.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
+            format!("<thead><tr>{cells}</tr></thead>")
+        };
+        let (verdicts_head, phases_head) =
+            (head(&["finding", "as expected"]), head(&["phase of training", "time", "share"]));
         format!(
-            "<h2>Device</h2>\n<div class=\"scroll\"><table><thead><tr><th>as expected</th><th></th></tr></thead><tbody>{}</tbody></table></div>\n\
-            <div class=\"scroll\"><table><thead><tr><th>phase of training</th><th>time</th><th>share</th></tr></thead><tbody>{}</tbody></table></div>\n\
-            <div class=\"plots\" id=\"device\"></div>\n\n",
-            verdicts.collect::<String>(),
-            phases.collect::<String>()
+            "<h2>Device</h2>\n{}\n{}\n<div class=\"plots\" id=\"device\"></div>\n\n",
+            boxed("device", &format!("<table class=\"facts\">{verdicts_head}<tbody>{verdicts}</tbody></table>"), ""),
+            boxed("phases of training", &format!("<table>{phases_head}<tbody>{phases}</tbody></table>"), "")
         )
     }
 }
@@ -225,7 +236,7 @@ mod tests {
         );
         assert!(!found[2].0 && found[2].1.ends_with("; it grew more than 10-fold."), "{}", found[2].1);
         let html = used.to_html();
-        assert!(html.contains("<h2>Device</h2>") && html.contains("<td>no</td>") && html.contains("<th>learning</th>"));
+        assert!(html.contains("<h2>Device</h2>") && html.contains("<td>no</td>") && html.contains(">learning</th>"));
         assert!(of(&lines("rollout/ep_rew_mean", &[1.0]), "").is_none(), "it has no readings of a device");
     }
 }

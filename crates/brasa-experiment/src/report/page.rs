@@ -6,10 +6,17 @@ use serde_json::{Map, Value, json};
 
 use super::SectionContext;
 use super::device::DeviceUse;
+use super::table::{MARKED, html_table};
 use crate::Experiment;
-use crate::comparison::{Answer, Comparison, Row, TRAINED, beside, beside_text, number, races};
+use crate::comparison::{Answer, Row, TRAINED, counted};
 use crate::policy::LoadedPolicy;
 
+/// The helpers of pages: colors, files and tables, then charts, then charts as files.
+const PAGE_JS: &str = concat!(
+    include_str!("../../assets/page.js"),
+    include_str!("../../assets/chart.js"),
+    include_str!("../../assets/chart-svg.js")
+);
 /// Maximum number of points of a learning curve.
 pub(super) const CURVE_POINTS: usize = 1000;
 
@@ -47,7 +54,7 @@ pub(crate) fn page(
     let title = run_dir.path().file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
     let has_table = !comparison.figures.is_empty() || comparison.rows.len() > 1;
     let table = if has_table { html_table(comparison) } else { format!("<p>{}</p>", escape(&comparison.to_text())) };
-    let note = if has_table { format!("{} Color marks the best of each row.", comparison.note) } else { String::new() };
+    let note = if has_table { format!("{} {MARKED}", comparison.note) } else { String::new() };
     let evaluated = curves.iter().any(|curve| curve.evaluated.is_some());
     let parts: [(&str, &str); 11] = [
         ("TITLE", &escape(&title)),
@@ -57,7 +64,7 @@ pub(crate) fn page(
         ("CONFIG", &escape(&experiment.to_toml())),
         ("EXPORT", &offer(answer, run_dir)),
         ("DEVICE", &device.map_or(String::new(), |device| device.to_html())),
-        ("CURVE_NOTE", if evaluated { "; the strong line without" } else { "" }),
+        ("CURVE_NOTE", if evaluated { "; the strong line is without exploration" } else { "" }),
         ("SECTIONS", &places),
         ("SECTION_CSS", &styles),
         ("SECTION_JS", &scripts),
@@ -82,7 +89,7 @@ pub(crate) fn filled(template: &str, parts: &[(&str, &str)], data: &Value) -> St
     let data = data.to_string().replace('<', "\\u003c");
     let common = [
         ("PAGE_CSS", include_str!("../../assets/page.css")),
-        ("PAGE_JS", include_str!("../../assets/page.js")),
+        ("PAGE_JS", PAGE_JS),
         ("UPLOT_CSS", include_str!("../../assets/uPlot.min.css")),
         ("UPLOT_JS", include_str!("../../assets/uPlot.iife.min.js")),
         ("DATA", &data),
@@ -105,11 +112,10 @@ pub(crate) fn filled(template: &str, parts: &[(&str, &str)], data: &Value) -> St
 fn summary(experiment: &Experiment<'_>) -> String {
     let train = &experiment.train;
     format!(
-        "{}, {} environment steps in {} environment{}, seed {}, device {}",
+        "{}, {} in {}, seed {}, device {}",
         experiment.algorithm.to_uppercase(),
-        number(train.total_env_steps as f64),
-        train.n_envs,
-        if train.n_envs == 1 { "" } else { "s" },
+        counted(train.total_env_steps, "environment step"),
+        counted(train.n_envs as u64, "environment"),
         train.seed,
         train.device
     )
@@ -156,42 +162,6 @@ fn curve_data(curve: &Curve, metrics: &[Map<String, Value>], answer: &Answer) ->
         "label": curve.label, "values": values, "evaluated_steps": evaluated_steps, "evaluated": evaluated,
         "levels": levels, "trained": trained,
     })
-}
-
-fn html_table(comparison: &Comparison) -> String {
-    // The policy is first, so that it is visible in a wide table that scrolls.
-    let mut rows: Vec<&Row> = comparison.rows.iter().collect();
-    rows.sort_by_key(|row| row.kind.is_some());
-    let mut html = String::from("<table><thead><tr><th></th>");
-    for row in &rows {
-        let kind = row.kind.map(|kind| format!("<small>{}</small>", kind.name())).unwrap_or_default();
-        html.push_str(&format!("<th>{}{kind}</th>", escape(&row.name)));
-    }
-    html.push_str("</tr></thead><tbody><tr><th>return</th>");
-    for row in &rows {
-        let value = row.episode_return.map(|(mean, _)| number(mean)).unwrap_or_default();
-        html.push_str(&format!("<td>{value}</td>"));
-    }
-    html.push_str("</tr>");
-    for (label, texts) in comparison.return_lines(&rows) {
-        let cells: String = texts.iter().map(|text| format!("<td>{text}</td>")).collect();
-        html.push_str(&format!("<tr><th>{}</th>{cells}</tr>", label.trim()));
-    }
-    for (i, figure) in comparison.figures.iter().enumerate() {
-        let best = comparison.best(i);
-        let beside = beside(&comparison.rows, i);
-        html.push_str(&format!("<tr><th>{}</th>", escape(&figure.label)));
-        for row in &rows {
-            let cell = &row.cells[i];
-            let value = cell.value.map(number).unwrap_or_default();
-            let ratio = beside_text(beside, cell).map(|text| format!("<small>{text}</small>")).unwrap_or_default();
-            let class = if races(row) && best.is_some() && cell.score() == best { " class=best" } else { "" };
-            html.push_str(&format!("<td{class}>{value}{ratio}</td>"));
-        }
-        html.push_str("</tr>");
-    }
-    html.push_str("</tbody></table>");
-    html
 }
 
 /// Escapes text for HTML.

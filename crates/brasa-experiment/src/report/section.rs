@@ -11,7 +11,8 @@ use crate::{ExperimentError, Played};
 /// A part of a report: a style, a script, and the data for the script.
 ///
 /// The page has an empty `<section id="NAME">` and the data as `data.NAME`. The script fills the section with the data. It can
-/// use the page's helpers `plot`, `line`, `axes`, `color` and `uPlot`. It must not load other files.
+/// use the page's helpers: `plot`, `line`, `axes`, `timeFrom` and `color` for charts, `make` and `draw` for elements of HTML and SVG, `tools` for
+/// buttons that save, and `uPlot`. It must not load other files.
 pub struct Section {
     pub(crate) name: &'static str,
     pub(crate) style: &'static str,

@@ -39,7 +39,7 @@ use crate::error::field_error;
 use crate::{FloorPlanError, Layout, Mobility, NodeKind};
 
 /// Kinds of random buildings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
     /// Rooms on both sides of corridors.
@@ -68,7 +68,7 @@ impl Family {
 }
 
 /// The purpose of a building. Splits share no building.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
     /// Training.
@@ -106,7 +106,7 @@ impl Split {
 }
 
 /// Settings of the generators.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeneratorConfig {
     /// Families of training. Default comb, hub and grid.

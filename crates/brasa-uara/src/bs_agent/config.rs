@@ -9,7 +9,7 @@ use crate::config::validate::check_steps;
 use crate::error::{UaraError, fail};
 
 /// Settings of [`BsAgentBatch`](crate::BsAgentBatch); the defaults are the published values.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BsAgentConfig {
     /// Number of users. Default 1000; at most as many as stations can be connected.
@@ -46,7 +46,7 @@ pub struct BsAgentConfig {
 }
 
 /// Defects of the published system; each can be switched off separately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BsAgentParity {
     /// Noise does not fit the bandwidth of links: -148.365 dBW, the noise of 366 kHz, for the macro cell, and the noise

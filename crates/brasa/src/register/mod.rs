@@ -9,14 +9,17 @@ mod energy;
 mod evacuation;
 #[cfg(feature = "uara")]
 mod networks;
+mod templates;
 
 use std::path::Path;
 
 use brasa_env::{EnvSpec, Extensions};
 use brasa_experiment::{ExperimentError, LoadedPolicy, NetworkKind, Registry};
 use brasa_nn::{
-    ActorCriticRole, CriticsRole, DeterministicActor, DeterministicActorRole, MlpActorCritic, MlpCritics, NnError,
-    PairQNetwork, PairSpec, QNetwork, SquashedActor, StochasticActorRole, TeamQNetwork, TeamValueRole, ValueRole,
+    ActorCriticConfig, ActorCriticRole, CriticsRole, DeterministicActor, DeterministicActorConfig,
+    DeterministicActorRole, MlpActorCritic, MlpCritics, MlpCriticsConfig, NnError, PairQNetwork, PairQNetworkConfig,
+    PairSpec, QNetwork, QNetworkConfig, SquashedActor, SquashedActorConfig, StochasticActorRole, TeamQNetwork,
+    TeamQNetworkConfig, TeamValueRole, ValueRole,
 };
 use burn::tensor::Device;
 
@@ -35,10 +38,41 @@ pub fn algorithms() -> Registry {
     #[cfg(feature = "dqn")]
     algorithms.values("dqn", brasa_dqn::Dqn::new, brasa_dqn::Dqn::new);
     networks(&mut registry);
+    #[cfg(feature = "ppo")]
+    registry.settings::<brasa_ppo::PpoConfig>("ppo", "Proximal policy optimization: on-policy, any actions");
+    #[cfg(feature = "a2c")]
+    registry.settings::<brasa_a2c::A2cConfig>("a2c", "Advantage actor-critic: on-policy, any actions");
+    #[cfg(feature = "sac")]
+    registry.settings::<brasa_sac::SacConfig>("sac", "Soft actor-critic: off-policy, continuous actions");
+    #[cfg(feature = "td3")]
+    registry.settings::<brasa_td3::Td3Config>(
+        "td3",
+        "Twin delayed deterministic policy gradients: off-policy, continuous actions",
+    );
+    #[cfg(feature = "dqn")]
+    registry.settings::<brasa_dqn::DqnConfig>("dqn", "Deep Q-learning: off-policy, discrete actions");
     registry
 }
 
 fn networks(registry: &mut Registry) {
+    registry.settings::<ActorCriticConfig>("network", "Actor and critic of PPO and A2C: two multilayer perceptrons");
+    #[cfg(feature = "gat")]
+    registry.settings::<brasa_gat::GraphActorCriticConfig>(
+        "graph_network",
+        "Actor and critic of PPO and A2C over graphs, with attention",
+    );
+    registry.settings::<SquashedActorConfig>(
+        "actor",
+        "Actor of SAC: a multilayer perceptron with bounded Gaussian actions",
+    );
+    registry.settings::<DeterministicActorConfig>("deterministic_actor", "Actor of TD3: a multilayer perceptron");
+    registry.settings::<MlpCriticsConfig>("critics", "Critics of SAC and TD3: multilayer perceptrons");
+    registry.settings::<QNetworkConfig>("q_network", "Values of DQN: a multilayer perceptron");
+    registry.settings::<PairQNetworkConfig>(
+        "pair_q_network",
+        "Values of DQN for actions that are pairs, such as station and channel",
+    );
+    registry.settings::<TeamQNetworkConfig>("team_q_network", "Values of DQN for a team with shared observations");
     registry.network(NetworkKind::<ActorCriticRole>::new("network", |config, cx| {
         MlpActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
     }));
@@ -111,13 +145,19 @@ pub fn scenarios() -> Registry {
     classic::register(&mut registry);
     #[cfg(feature = "gym")]
     let gymnasium = brasa_experiment::ScenarioEntry::new("gymnasium", brasa_gym::Gymnasium::new);
+    #[cfg(feature = "gym")]
     registry.scenario(gymnasium.programs(&["python"]));
+    #[cfg(feature = "gym")]
+    registry.settings::<brasa_gym::GymConfig>(
+        "scenario.gymnasium",
+        "Any environment of Gymnasium, in worker processes of Python",
+    );
     registry
 }
 
 #[cfg(feature = "classic")]
 mod classic {
-    //! Classic tasks have no settings.
+    //! Classic tasks, which have no settings.
 
     use std::convert::Infallible;
 
@@ -125,15 +165,10 @@ mod classic {
     use brasa_classic::tensor::{TensorCartPole, TensorPendulum};
     use brasa_classic::{Acrobot, CartPole, Classic, MountainCar, MountainCarContinuous, Pendulum};
     use brasa_env::Scenario;
-    use brasa_experiment::{Registry, ScenarioEntry};
-    use serde::{Deserialize, Serialize};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Nothing {}
+    use brasa_experiment::{NoSettings, Registry, ScenarioEntry};
 
     fn entry<S: Scenario>(name: &str, make: fn() -> S) -> ScenarioEntry<S> {
-        ScenarioEntry::new(name, move |_: Nothing| Ok::<S, Infallible>(make()))
+        ScenarioEntry::new(name, move |_: NoSettings| Ok::<S, Infallible>(make()))
     }
 
     pub fn register(registry: &mut Registry) {
@@ -149,6 +184,15 @@ mod classic {
         registry.scenario(entry("acrobot", Classic::<Acrobot>::acrobot));
         registry.scenario(entry("mountain-car", Classic::<MountainCar>::mountain_car));
         registry.scenario(entry("mountain-car-continuous", Classic::<MountainCarContinuous>::mountain_car_continuous));
+        for (name, about) in [
+            ("cart-pole", "Gymnasium's CartPole-v1: keep a pole upright on a cart"),
+            ("pendulum", "Gymnasium's Pendulum-v1: swing a pendulum up and hold it"),
+            ("acrobot", "Gymnasium's Acrobot-v1: swing two links up to a height"),
+            ("mountain-car", "Gymnasium's MountainCar-v0: drive a weak car up a hill"),
+            ("mountain-car-continuous", "Gymnasium's MountainCarContinuous-v0: the same car with continuous power"),
+        ] {
+            registry.settings::<NoSettings>(&format!("scenario.{name}"), about);
+        }
     }
 }
 
@@ -156,6 +200,7 @@ mod classic {
 pub fn registry() -> Registry {
     let mut registry = algorithms();
     registry.extend(scenarios());
+    templates::register(&mut registry);
     registry
 }
 

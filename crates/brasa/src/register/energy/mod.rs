@@ -3,9 +3,9 @@
 mod data;
 mod power;
 
-use brasa_energy::citylearn::CityLearn;
-use brasa_energy::iquitos::Iquitos;
-use brasa_energy::station::Station;
+use brasa_energy::citylearn::{CityLearn, CityLearnConfig};
+use brasa_energy::iquitos::{Iquitos, IquitosConfig};
+use brasa_energy::station::{Station, StationConfig};
 use brasa_experiment::{Registry, ScenarioEntry};
 
 pub fn register(registry: &mut Registry) {
@@ -24,4 +24,13 @@ pub fn register(registry: &mut Registry) {
     registry.scenario(iquitos);
     let station = ScenarioEntry::new("station", Station::new).reward(&["reward"]);
     registry.scenario(station.section(power::section("uncontrolled")));
+    registry.settings::<CityLearnConfig>(
+        "scenario.citylearn",
+        "Batteries, storages and vehicles of a district of buildings, as in CityLearn",
+    );
+    registry.settings::<IquitosConfig>(
+        "scenario.iquitos",
+        "A microgrid with PV, a battery and sockets for electric motorcycles",
+    );
+    registry.settings::<StationConfig>("scenario.station", "A charging station for electric cars with a battery");
 }

@@ -38,7 +38,7 @@ fn data(reference: &str, context: &SectionContext<'_>) -> Value {
         .collect();
     let found = episodes.iter().find(|episode| episode.name == reference).or(episodes.first());
     let (Some(first), true) = (found, episodes.iter().any(|episode| episode.is_policy)) else { return Value::Null };
-    let Trace { step_hours, grid_limit_kw, ev_limit_kw, sockets, .. } = first.trace;
+    let Trace { step_hours, start, grid_limit_kw, ev_limit_kw, sockets, .. } = first.trace;
     let n_steps = first.trace.grid_kw.len();
     let week = ((WEEK_HOURS / step_hours).round() as usize).clamp(1, n_steps.max(1));
     let window = largest_import(&first.trace.grid_kw, week);
@@ -46,7 +46,8 @@ fn data(reference: &str, context: &SectionContext<'_>) -> Value {
     let socket_kw = extreme(episodes.iter().flat_map(|episode| episode.trace.socket_kw.iter().flatten()));
     let shown: Vec<Value> = episodes.iter().map(|episode| shown(episode, window.clone(), peak_kw, socket_kw)).collect();
     json!({
-        "reference": first.name, "step_hours": step_hours, "n_steps": n_steps, "first_step": window.start,
+        "reference": first.name, "step_hours": step_hours, "start": start,
+        "n_steps": n_steps, "first_step": window.start, "grid_steps": window.len(),
         "grid_limit": grid_limit_kw, "ev_limit": ev_limit_kw, "sockets": sockets, "grid_peak": peak_kw,
         "socket_peak": socket_kw, "episodes": shown,
     })

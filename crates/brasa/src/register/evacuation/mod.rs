@@ -2,15 +2,27 @@
 
 mod replay;
 
-use brasa_evacuation::Evacuation;
+use brasa_evacuation::{Evacuation, EvacuationConfig};
 use brasa_experiment::{Registry, ScenarioEntry, Section};
+
+/// Endings of floor plans.
+const PLANS: &[&str] = &["geojson", "wkt"];
 
 pub fn register(registry: &mut Registry) {
     // Episodes of the best heuristic without and with hindsight, and of the policy.
+    let scripts = &[
+        include_str!("replay.js"),
+        include_str!("replay-map.js"),
+        include_str!("replay-time.js"),
+        include_str!("replay-test.js"),
+    ];
     let replay = Section::new("replay")
         .style(include_str!("replay.css"))
-        .scripts(&[include_str!("replay.js")])
+        .scripts(scripts)
         .shows(&["greedy", "hindsight"], replay::EPISODES)
         .data(|context| Ok(replay::data(context)));
     registry.scenario(ScenarioEntry::new("evacuation", Evacuation::new).section(replay));
+    registry
+        .settings::<EvacuationConfig>("scenario.evacuation", "Responders who search and evacuate a burning building");
+    registry.reads_files("scenario.evacuation", PLANS, "buildings = { file = \"PATH\" }");
 }

@@ -4,7 +4,7 @@ mod map;
 mod study;
 
 use brasa_experiment::{Registry, ScenarioEntry, Section};
-use brasa_uara::{BsAgent, Uara};
+use brasa_uara::{BsAgent, BsAgentConfig, Uara, UaraConfig};
 
 pub fn register(registry: &mut Registry) {
     let scripts: &[&str] = &[
@@ -25,4 +25,10 @@ pub fn register(registry: &mut Registry) {
     let uara = uara.tensor(|uara: &Uara, device| uara.tensors(device).map(|(tensors, steps)| (tensors, Some(steps))));
     registry.scenario(uara);
     registry.scenario(ScenarioEntry::new("uara-bs-agent", BsAgent::new));
+    registry
+        .settings::<UaraConfig>("scenario.uara", "Users of a cellular network who choose station, channel and power");
+    registry.settings::<BsAgentConfig>(
+        "scenario.uara-bs-agent",
+        "Base stations of a cellular network that choose users and channels",
+    );
 }

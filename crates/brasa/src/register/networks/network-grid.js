@@ -34,7 +34,7 @@ function newGrid(panel) {
       return { left: x - weights[i] * unit, wide: weights[i] * unit };
     });
     picture.textContent = "";
-    set(picture, { width, height });
+    set(picture, { width, height, viewBox: `0 0 ${width} ${height}` });
     bands = Array.from({ length: network.channels }, (_, channel) => {
       const y = HEAD + channel * ROW, band = svg("g", {}, picture);
       svg("rect", { x: 0, y, width, height: ROW, fill: "none" }, band);
@@ -110,5 +110,5 @@ function newGrid(panel) {
   picture.addEventListener("pointermove", event => point(meet(event)));
   picture.addEventListener("pointerleave", () => point(null));
   picture.addEventListener("click", event => hold(meet(event)));
-  return { build, show, anchor, held: () => held };
+  return { build, show, anchor, picture, held: () => held };
 }

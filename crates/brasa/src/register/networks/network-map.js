@@ -50,7 +50,7 @@ function newMap(panel) {
     const width = Math.max(box.clientWidth, 200);
     scale = Math.min((width - 2 * MARGIN) / world.width, 640 / world.height);
     size = [width, Math.max(180, world.height * scale + 2 * MARGIN)];
-    set(picture, { width, height: size[1].toFixed(1) });
+    set(picture, { width, height: size[1].toFixed(1), viewBox: `0 0 ${width} ${size[1].toFixed(1)}` });
     const episode = episodeOf(panel);
     for (const layer of [ground, links, posts, dots]) layer.textContent = "";
     cells = network.has_edges ? episode.stations.map(([, , , tier]) => svg("circle", { class: `cell tier-${tier}` }, ground)) : [];

@@ -16,6 +16,7 @@ button("next", "One step on (→)", () => seek(view.moment + 1));
 button("end", "To the last step (End)", () => seek(Infinity));
 const when = html("span", { class: "when" }, controls);
 html("span", { class: "hint" }, controls, "satisfied users at each step");
+const timeTools = html("span", { class: "screen" }, controls);
 
 const GUTTER = 44, TALL = 58;
 const axisBox = html("div", { class: "time" }, timeBox);
@@ -24,11 +25,34 @@ const slider = html("input", { type: "range", min: 0, step: 1, "aria-label": "St
 slider.oninput = () => seek(Number(slider.value));
 let cursor = null, across = () => 0;
 
+// What is shown, as lines of files and as a sentence.
+const share = frame => Math.round(1000 * frame.share) / 10;
+function timeRows() {
+  const lines = panels.map(panel => decode(episodeOf(panel)));
+  const at = (frames, step) => { const found = frames.find(frame => frame.step === step); return found ? [share(found), found.rate] : ["", ""]; };
+  const columns = panels.flatMap((panel, i) => { const name = names[view.controllers[i]]; return [`${name}: satisfied users, %`, `${name}: sum of rates, Mb/s`]; });
+  return [["step", ...columns], ...moments().map(step => [step + 1, ...lines.flatMap(frames => at(frames, step))])];
+}
+const timeText = () => "Satisfied users at each step. " + panels.map((panel, i) => {
+  const shares = decode(episodeOf(panel)).map(share);
+  return `${names[view.controllers[i]]}: between ${Math.min(...shares)} and ${Math.max(...shares)} %, at the end ${shares[shares.length - 1]} %`;
+}).join(". ") + ".";
+function userRows(panel) {
+  const head = ["user", "x, m", "y, m", "station", "channel", "power level", "SINR, dB", "rate, Mb/s", "satisfied"];
+  return [head, ...frameOf(panel).users.map((user, i) => [i + 1, user.x, user.y, stationNames[user.station].name, user.channel + 1, user.level + 1, user.sinr, user.rate, user.satisfied ? "yes" : "no"])];
+}
+tools(timeTools, "satisfied users", { svg: () => paperCopy(chart), rows: timeRows });
+panels.forEach((panel, i) => {
+  tools(panel.tools, `map ${i + 1}`, { svg: () => paperCopy(panel.map.picture), rows: () => userRows(panel) }, "map");
+  tools(panel.tools, `channels ${i + 1}`, { svg: () => paperCopy(panel.grid.picture) }, "channels");
+});
+
 // One line for each controller, over the steps of the slider.
 function drawChart() {
   const steps = moments(), width = Math.max(timeBox.clientWidth - GUTTER - 8, 100), end = Math.max(steps.length - 1, 1);
   chart.textContent = "";
-  set(chart, { width: width + GUTTER, height: TALL + 8 });
+  set(chart, { width: width + GUTTER, height: TALL + 8, viewBox: `0 0 ${width + GUTTER} ${TALL + 8}` });
+  chart.setAttribute("aria-label", timeText());
   const lines = panels.map(panel => decode(episodeOf(panel)));
   const low = Math.min(0.9, Math.floor(10 * Math.min(...lines.flat().map(frame => frame.share))) / 10);
   across = i => GUTTER + width * i / end;
@@ -39,7 +63,7 @@ function drawChart() {
   }
   [...panels].reverse().forEach(panel => {
     const points = lines[panel.index].map(frame => [across(steps.indexOf(frame.step)), up(frame.share)]);
-    if (points.length > 1) svg("path", { d: "M" + points.map(p => p.map(x => x.toFixed(1)).join(" ")).join("L"), stroke: LINES[panel.index] }, chart);
+    if (points.length > 1) svg("path", { d: "M" + points.map(p => p.map(x => x.toFixed(1)).join(" ")).join("L"), style: `stroke:${LINES[panel.index]}` }, chart);
     const [x, y] = points[points.length - 1];
     svg("circle", { cx: x, cy: y, r: 3.5, fill: LINES[panel.index] }, chart);
     // Over before the other: as it ended.
@@ -60,6 +84,7 @@ function show() {
   panels.forEach(panel => { panel.map.show(); panel.grid.show(); showFacts(panel); showTip(panel); });
   only.checked = view.only;
   slider.value = view.moment;
+  slider.setAttribute("aria-valuetext", `step ${steps[view.moment] + 1}`);
   say(when, `step ${steps[view.moment] + 1} of ${steps[steps.length - 1] + 1}`);
   set(cursor, { transform: `translate(${across(view.moment).toFixed(1)})` });
   set(go.icon, { d: view.playing ? ICONS.pause : ICONS.play });

@@ -101,7 +101,7 @@ const timeBox = html("div", {}, root);
 const panelsBox = html("div", { class: "panels" }, root);
 const legends = html("div", {}, root);
 
-const LINES = ["var(--ember)", "var(--rule)"];
+const LINES = ["var(--c0)", "var(--c1)"];
 const panels = view.controllers.map((_, index) => {
   const box = html("div", { class: "panel" }, panelsBox), head = html("div", { class: "row" }, box);
   html("span", { class: "swatch", style: `background:${LINES[index]}` }, head);
@@ -119,6 +119,7 @@ const panels = view.controllers.map((_, index) => {
     return { number, label: html("span", {}, one, label) };
   };
   panel.facts = { satisfied: fact("satisfied", "", " %"), rate: fact("rate", "sum of rates", " Mb/s"), step: fact("step", "", "") };
+  panel.tools = html("div", { class: "files screen" }, box);
   panel.map = newMap(panel);
   panel.grid = newGrid(panel);
   panel.tip = html("div", { class: "tip", role: "status" }, box);
