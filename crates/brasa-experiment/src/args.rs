@@ -25,7 +25,7 @@ Environment variables:
   NO_COLOR            If it is set and not empty, nothing is colored
   CLICOLOR_FORCE      If it is set and not 0, colors are used without a terminal, too
   RAYON_NUM_THREADS   Number of threads that compute [default: number of cores]
-  BRASA_PYTHON        Python interpreter of Gymnasium's environments [default: that of VIRTUAL_ENV, or python3]
+  BRASA_PYTHON        Python interpreter of Gymnasium's environments [default: python of VIRTUAL_ENV, or python3]
   VIRTUAL_ENV         Directory of the active virtual environment of Python";
 
 /// Options of every command.
@@ -92,7 +92,7 @@ pub struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct NewArgs {
-    /// Directory to write, empty or absent
+    /// Directory to write; it may exist if it is empty
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
     /// What the experiment is about; without it, the choices are listed

@@ -26,8 +26,8 @@ pub fn schema(registry: &Registry) -> Result<String, ExperimentError> {
 /// Every setting of every section.
 pub fn settings(registry: &Registry) -> String {
     let mut page = String::from(
-        "# Settings\n\nEvery key of an experiment, with type, default and unit. `brasa list NAME` prints those of a scenario, an algorithm or a \
-        network.\n\nFor editors, [configs/schema.json](../../configs/schema.json) has the same as JSON Schema: a first line `#:schema \
+        "# Settings\n\nEvery key of an experiment, with type, default and unit. `brasa list NAME` prints the settings of a scenario, an algorithm or a \
+        network.\n\nFor editors, [configs/schema.json](../../configs/schema.json) contains them as JSON Schema: a first line `#:schema \
         schema.json` in a config is enough.\n\n<!-- Written by a test of crates/brasa-cli from the types of the settings: do not edit. -->\n",
     );
     for described in registry.all_described() {
@@ -80,7 +80,7 @@ pub fn commands(mut arguments: Command) -> String {
     arguments.build();
     let program = arguments.get_name().to_owned();
     let mut page = format!(
-        "# Commands\n\nEvery command of `{program}` with its arguments. `{program} COMMAND --help` prints the same.\n\n<!-- Written by a test of \
+        "# Commands\n\nEvery command of `{program}` with its arguments. `{program} COMMAND --help` prints this text.\n\n<!-- Written by a test of \
         crates/brasa-cli from the arguments: do not edit. -->\n"
     );
     let common = arguments.get_arguments().filter(|arg| arg.is_global_set()).map(argument).collect::<String>();
