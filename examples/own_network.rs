@@ -58,9 +58,11 @@ impl ActorCritic for Wide {
     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
         let (mask, features) = (obs.mask.clone(), self.see(obs));
         let value = self.value.forward(features.clone(), None).squeeze_dim(1);
-        let choice = self.head.choice(mask.as_ref());
         let (log_prob, entropy) = self.head.evaluate(features, mask, action);
-        Evaluation { log_prob, entropy, value, choice }
+        Evaluation { log_prob, entropy, value }
+    }
+    fn choice(&self, obs: &Obs) -> Option<Tensor<1>> {
+        self.head.choice(obs.mask.as_ref())
     }
 }
 
