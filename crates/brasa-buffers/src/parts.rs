@@ -35,7 +35,7 @@ mod tests {
         assert_eq!(parts(10, 3, 1), [0..4, 4..8, 8..10]);
         assert_eq!(parts(10, 3, 3), [0..6, 6..10]);
         assert_eq!(parts(2, 5, 1), [0..1, 1..2]);
-        assert_eq!(parts(7, 1, 1), [0..7]);
+        assert_eq!(parts(7, 1, 1), vec![0..7; 1]);
         assert!(parts(0, 2, 1).is_empty());
         let tensor = Tensor::<1>::from_floats([1.0, 2.0, 3.0], &brasa_test::device());
         assert!(matches!(rows_in(&tensor, 0..3), Cow::Borrowed(_)));

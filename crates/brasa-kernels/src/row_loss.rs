@@ -108,10 +108,13 @@ fn on_host<const X: usize, const D: usize, const R: usize>(
     let results = all(rows.results.map(HostTensor::of))?;
     let data = all(rows.data.map(HostLossData::of))?;
     let (means, slopes) = row_loss_on_host(loss, results.each_ref().map(|x| &**x), data.each_ref(), rows.n_groups);
-    let slopes = slopes.map(|slopes| (!slopes.is_empty()).then(|| (slopes.len(), slopes)));
+    let column = |slopes: Vec<f32>| {
+        let n = slopes.len();
+        (n > 0).then(|| HostTensor::tensor(slopes, [n]))
+    };
     Some(RowLosses {
         means: HostTensor::tensor(means.map(|mean| mean as f32).to_vec(), [1, R]),
-        slopes: slopes.map(|slopes| slopes.map(|(n, slopes)| HostTensor::tensor(slopes, [n]))),
+        slopes: slopes.map(column),
     })
 }
 
@@ -250,6 +253,7 @@ pub fn row_loss_on_host<const X: usize, const D: usize, const R: usize>(
 
 /// Sums over rows; each column of data has a number per row, or one. A function of its own: in larger ones the compiler stops to vectorize.
 #[inline(never)]
+#[allow(clippy::needless_range_loop, reason = "a compiler vectorizes loops over constant ranges")]
 fn pass<const X: usize, const D: usize, const R: usize>(
     loss: &impl RowLoss<X, D, R>,
     results: [&[f32]; X],

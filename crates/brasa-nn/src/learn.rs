@@ -167,7 +167,7 @@ struct Part<const X: usize> {
 #[derive(Debug, Clone)]
 enum Column {
     Host(Vec<f32>),
-    Device(Tensor<1>),
+    Device(Box<Tensor<1>>),
 }
 
 impl<const R: usize> Learned<1, R> {
@@ -183,7 +183,7 @@ impl<const R: usize> Learned<1, R> {
             first += n_rows;
             let result = match result {
                 Column::Host(numbers) => HostTensor::tensor(numbers.clone(), [numbers.len()]),
-                Column::Device(numbers) => numbers.clone(),
+                Column::Device(numbers) => (**numbers).clone(),
             };
             let per_row = result.dims()[0] / n_rows.max(&1);
             let distance = result.reshape([per_row, *n_rows]) - target.unsqueeze();
@@ -316,7 +316,7 @@ impl<M: Module> Trainable<M> {
             let loss = if share < 1.0 { loss * share } else { loss };
             self.gradient(&loss, step)
         });
-        let results = results.map(|result| Column::Device(result.inner()));
+        let results = results.map(|result| Column::Device(Box::new(result.inner())));
         (Learned { parts: vec![Part { n_rows: forward.n_rows(), results }], n_groups, reports }, gradient)
     }
 }

@@ -61,7 +61,7 @@ fn numbers(saved: &Saved) -> Vec<f32> {
 }
 
 fn rollout(mask: bool) -> Rollout<Obs, Tensor<2>> {
-    let flags = |i: usize| f32::from(u8::from(i % 3 == 0 || i % 4 > 1));
+    let flags = |i: usize| f32::from(u8::from(i.is_multiple_of(3) || i % 4 > 1));
     let mask = mask.then(|| {
         let flags: Vec<f32> = (0..ROWS * 3).map(flags).collect();
         Tensor::from_data(TensorData::new(flags, [ROWS, 3]), &device())
