@@ -317,7 +317,7 @@ impl ActionHead {
     }
 
     /// `[n_rows]`: 1 for several legal actions; `None` if every row has several. See
-    /// [`brasa_core::Evaluation::choice`].
+    /// [`brasa_core::ActorCritic::choice`].
     pub fn choice(&self, mask: Option<&Tensor<2>>) -> Option<Tensor<1>> {
         match &self.heads {
             Heads::Choice(heads) => mask.map(|mask| categorical::has_choice(mask.clone(), heads.len())),
