@@ -293,6 +293,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[cfg_attr(not(feature = "flex"), ignore = "the loops for the CPU need the feature `flex`")]
         fn results_and_gradients_are_those_of_the_tape(
             members in 1usize..4, rows in 1usize..40, widths in proptest::collection::vec(1usize..20, 2..5), shared in any::<bool>(),
             wants_params in any::<bool>(), normalized in any::<bool>(),
@@ -367,6 +368,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "flex"), ignore = "the loops for the CPU need the feature `flex`")]
     fn what_the_cpu_does_not_compute_in_32_bits_is_refused() {
         let device = brasa_device::open_named("cpu").expect("flex is a default feature");
         let push = |inputs| {

@@ -587,6 +587,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "flex"), ignore = "the loops for the CPU need the feature `flex`")]
     fn products_are_rounded_to_the_format_of_the_forward_pass_and_nothing_else_is() {
         let device = brasa_test::device().autodiff();
         let row = |values: [f32; 3]| Tensor::<2>::from_floats([values], &device).require_grad();

@@ -316,6 +316,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "flex"), ignore = "the loops for the CPU need the feature `flex`")]
     #[should_panic(expected = "a column of the layer")]
     fn an_index_beyond_the_last_column_is_refused() {
         // Only the CPU looks at the numbers.
