@@ -8,13 +8,13 @@
 //! epoch, one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of
 //! one half (Stable-Baselines3).
 
-use brasa_buffers::{Rollout, parts, rows_in};
+use brasa_buffers::Rollout;
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_kernels::LossData;
 use brasa_nn::{
     Data, EvaluatedActions, ParamsError, Persist, Reports, Saved, Step, Trainable, choice_weight, explained_variance,
-    normalize, weights,
+    weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -36,7 +36,12 @@ impl<M: ActorCritic + Module> A2c<M> {
     /// [`A2cError`] if a setting is invalid.
     pub fn new(network: M, config: A2cConfig, seed: u64) -> Result<Self, A2cError> {
         config.validate()?;
-        Ok(Self { trainable: Trainable::new(network, config.optimizer)?, config, seed, rollouts: 0 })
+        Ok(Self {
+            trainable: Trainable::new(network, config.optimizer)?.in_parts(config.accumulation_steps),
+            config,
+            seed,
+            rollouts: 0,
+        })
     }
 
     /// The settings.
@@ -49,26 +54,15 @@ impl<M: ActorCritic + Module> A2c<M> {
         &self.trainable
     }
 
-    fn learn(&mut self, mut batch: Rollout<M::Obs, M::Action>, step: Step) -> Reports<4> {
+    fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, step: Step) -> Reports<4> {
         let config = &self.config;
-        let (n_parts, weight) =
-            (config.accumulation_steps as usize, self.trainable.plain().choice(&batch.obs).map(choice_weight));
-        let standardize = config.normalize_advantage && n_parts == 1;
-        if config.normalize_advantage && !standardize {
-            // Over all parts.
-            batch.advantage = normalize(batch.advantage, weight.as_ref());
-        }
-        let ranges = parts(batch.n_rows(), n_parts, 1).into_iter();
-        let weight_of = |range| weight.as_ref().map(|weight| rows_in(weight, range));
-        let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), weight_of(range))).collect();
-        let pieces = pieces.iter().map(|(batch, weight)| {
-            let [advantage, returns] = [&batch.advantage, &batch.returns].map(LossData::Rows);
-            let data = Data::new([advantage, returns, weights(weight.as_deref())]);
-            let data = if standardize { data.standardize(0, 2) } else { data };
-            (EvaluatedActions { obs: &batch.obs, action: &batch.action }, data)
-        });
+        let weight = self.trainable.plain().choice(&batch.obs).map(choice_weight);
+        let [advantage, returns] = [&batch.advantage, &batch.returns].map(LossData::Rows);
+        let data = Data::new([advantage, returns, weights(weight.as_ref())]);
+        let data = if config.normalize_advantage { data.standardize(0, 2) } else { data };
+        let forward = EvaluatedActions { obs: &batch.obs, action: &batch.action };
         let loss = PolicyGradient { vf_coef: config.vf_coef, ent_coef: config.ent_coef };
-        self.trainable.learn(pieces, &loss, step, |_| true).reports
+        self.trainable.learn(&forward, data, &loss, step, |_| true).reports
     }
 }
 
@@ -84,7 +78,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         let step = Step::new(learning_rate, self.config.max_grad_norm);
         let batch_size = self.config.batch_size.unwrap_or(usize::MAX);
         let rng = &mut named_rng(self.seed, "minibatch", self.rollouts);
-        let reports: Vec<_> = rollout.minibatches(batch_size, rng).map(|batch| self.learn(batch, step)).collect();
+        let reports: Vec<_> = rollout.minibatches(batch_size, rng).map(|batch| self.learn(&batch, step)).collect();
         self.rollouts += 1;
 
         let reports = Reports::join(reports).mean_dim(0);

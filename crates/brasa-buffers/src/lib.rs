@@ -28,7 +28,6 @@
 
 mod compact;
 mod host_rollout;
-mod parts;
 mod replay;
 mod rollout;
 mod truncations;
@@ -37,6 +36,5 @@ pub use brasa_kernels::{GaeInput, gae, gae_on_host};
 
 pub use compact::{Compact, Packed, Precision};
 pub use host_rollout::HostRollout;
-pub use parts::{parts, rows_in};
 pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
 pub use rollout::{MOST_VALUED_ROWS, Rollout, RolloutBuffer};

@@ -1,8 +1,5 @@
 //! The rollout buffer of on-policy algorithms.
 
-use std::borrow::Cow;
-use std::ops::Range;
-
 use brasa_core::env::EnvSpec;
 use brasa_core::{Decision, Rows, StepBatch, Successor};
 use brasa_device::runs_on_host;
@@ -373,14 +370,6 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
             true => self.clone(),
             false => self.select(&order[i * batch_size..n_rows.min((i + 1) * batch_size)]),
         })
-    }
-
-    /// The rows in `range`; the rollout itself if these are all.
-    pub fn part(&self, range: Range<usize>) -> Cow<'_, Self> {
-        match range == (0..self.n_rows()) {
-            true => Cow::Borrowed(self),
-            false => Cow::Owned(self.select(&range.map(|row| row as u32).collect::<Vec<_>>())),
-        }
     }
 
     /// The rows at `indices`.

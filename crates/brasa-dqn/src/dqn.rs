@@ -13,9 +13,9 @@
 //! - the period of the target network is in updates, not environment steps, so it does not depend on the number of
 //!   environments.
 
-use brasa_buffers::{Transitions, parts, rows_in};
+use brasa_buffers::Transitions;
 use brasa_core::env::{EnvError, EnvSpec, field};
-use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress, Rows};
+use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress};
 use brasa_kernels::LossData;
 use brasa_nn::{
     Clip, Data, Learned, ParamsError, Persist, Saved, Step, Trainable, ValuesOfChoices, soft_update, weights,
@@ -50,7 +50,7 @@ impl<N: ActionValues + Module> Dqn<N> {
     pub fn new(network: N, config: DqnConfig) -> Result<Self, DqnError> {
         config.validate()?;
         let target = Some(network.valid());
-        let online = Trainable::new(network, config.optimizer)?;
+        let online = Trainable::new(network, config.optimizer)?.in_parts(config.accumulation_steps);
         Ok(Self { online, target, config, updates: 0, clock: EpisodeClock::default(), learned: None })
     }
 
@@ -109,14 +109,9 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
     fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics {
         let learning_rate = self.config.learning_rate.at(progress.fraction());
         let target = self.td_target(&batch);
-        let n_learners = self.online.plain().n_learners();
-        let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, n_learners).into_iter();
-        let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), rows_in(&target, range))).collect();
-        let pieces = pieces.iter().map(|(batch, target)| {
-            let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
-            (ValuesOfChoices { obs: &batch.obs, action: &batch.action }, data)
-        });
-        let learned = self.online.learn(pieces, &Huber, self.step(learning_rate), |_| true);
+        let forward = ValuesOfChoices { obs: &batch.obs, action: &batch.action };
+        let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
+        let learned = self.online.learn(&forward, data, &Huber, self.step(learning_rate), |_| true);
         self.updates += 1;
         if self.target_is_due() {
             let target = self.target.take().expect(PRESENT);

@@ -5,21 +5,28 @@ use brasa_core::{ActionValues, ActorCritic, Critics, Deterministic, Evaluation, 
 use brasa_kernels::HostTensor;
 use burn::tensor::Tensor;
 
+use crate::Part;
+
 /// A forward pass of a network `M` with `X` results per row, from which a loss is computed: see [`crate::Trainable::learn`].
 pub trait Forward<M, const X: usize> {
     /// The rows of the batch.
     fn n_rows(&self) -> usize;
 
-    /// The results on the tape of `network`, `[n]` each.
-    fn recorded(&self, network: &M) -> [Tensor<1>; X];
+    /// The results of some rows on the tape of `network`, `[n]` each.
+    fn recorded(&self, network: &M, part: &Part) -> [Tensor<1>; X];
 
-    /// The gradient of a loss of the results by all parameters without the tape, where the network can: see [`brasa_core::analytic`].
-    fn gradient(&self, _network: &M, _by: &mut ByResults<'_, X>) -> Option<Vec<f32>> {
+    /// The gradient of a loss of these results by all parameters without the tape, where the network can: see [`brasa_core::analytic`].
+    fn gradient(&self, _network: &M, _part: &Part, _by: &mut ByResults<'_, X>) -> Option<Vec<f32>> {
         None
     }
 
-    /// The loss is the sum of the means of as many groups of the `n` rows of results.
-    fn n_groups(&self, _network: &M, _n: usize) -> usize {
+    /// The loss is the sum of the means of as many groups of the `n` results of a part.
+    fn n_groups(&self, _network: &M, _part: &Part, _n: usize) -> usize {
+        1
+    }
+
+    /// A part has a multiple of as many rows.
+    fn unit(&self, _network: &M) -> usize {
         1
     }
 }
@@ -38,13 +45,14 @@ impl<M: ActorCritic> Forward<M, 3> for EvaluatedActions<'_, M::Obs, M::Action> {
         self.action.n_rows()
     }
 
-    fn recorded(&self, network: &M) -> [Tensor<1>; 3] {
-        let Evaluation { log_prob, entropy, value } = network.evaluate(self.obs.clone(), self.action.clone());
+    fn recorded(&self, network: &M, part: &Part) -> [Tensor<1>; 3] {
+        let Evaluation { log_prob, entropy, value } =
+            network.evaluate(part.of(self.obs).into_owned(), part.of(self.action).into_owned());
         [log_prob, entropy, value]
     }
 
-    fn gradient(&self, network: &M, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
-        network.gradient(self.obs, self.action, by)
+    fn gradient(&self, network: &M, part: &Part, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
+        network.gradient(&part.of(self.obs), &part.of(self.action), by)
     }
 }
 
@@ -62,15 +70,19 @@ impl<M: ActionValues> Forward<M, 1> for ValuesOfChoices<'_, M::Obs> {
         self.action.dims()[0]
     }
 
-    fn recorded(&self, network: &M) -> [Tensor<1>; 1] {
-        [network.values_of(self.obs.clone(), self.action.clone())]
+    fn recorded(&self, network: &M, part: &Part) -> [Tensor<1>; 1] {
+        [network.values_of(part.of(self.obs).into_owned(), part.of(self.action).into_owned())]
     }
 
-    fn gradient(&self, network: &M, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
-        network.gradient(self.obs, self.action, by)
+    fn gradient(&self, network: &M, part: &Part, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
+        network.gradient(&part.of(self.obs), &part.of(self.action), by)
     }
 
-    fn n_groups(&self, network: &M, _: usize) -> usize {
+    fn n_groups(&self, network: &M, _: &Part, _: usize) -> usize {
+        network.n_learners()
+    }
+
+    fn unit(&self, network: &M) -> usize {
         network.n_learners()
     }
 }
@@ -89,16 +101,16 @@ impl<M: Critics<Action = Tensor<2>>> Forward<M, 1> for ValuesOfActions<'_, M::Ob
         self.action.dims()[0]
     }
 
-    fn recorded(&self, network: &M) -> [Tensor<1>; 1] {
-        [one_after_the_other(network.values(self.obs.clone(), self.action.clone()))]
+    fn recorded(&self, network: &M, part: &Part) -> [Tensor<1>; 1] {
+        [one_after_the_other(network.values(part.of(self.obs).into_owned(), part.of(self.action).into_owned()))]
     }
 
-    fn gradient(&self, network: &M, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
-        network.gradient(self.obs, self.action, CriticsInput::Parameters, by)
+    fn gradient(&self, network: &M, part: &Part, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
+        network.gradient(&part.of(self.obs), &part.of(self.action), CriticsInput::Parameters, by)
     }
 
-    fn n_groups(&self, _: &M, n: usize) -> usize {
-        n / Forward::<M, 1>::n_rows(self).max(1)
+    fn n_groups(&self, _: &M, part: &Part, n: usize) -> usize {
+        n / part.n_rows().max(1)
     }
 }
 
@@ -122,20 +134,22 @@ where
         self.noise.dims()[0]
     }
 
-    fn recorded(&self, network: &M) -> [Tensor<1>; 3] {
-        let (action, log_prob) = network.rsample(self.obs.clone(), self.noise.clone());
-        let values = self.critics.values(self.obs.clone(), action.clone());
+    fn recorded(&self, network: &M, part: &Part) -> [Tensor<1>; 3] {
+        let obs = part.of(self.obs).into_owned();
+        let (action, log_prob) = network.rsample(obs.clone(), part.of(self.noise).into_owned());
+        let values = self.critics.values(obs, action.clone());
         [log_prob, values.min_dim(0).squeeze_dim(0), action.square().mean_dim(1).squeeze_dim(1)]
     }
 
-    fn gradient(&self, network: &M, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
-        network.gradient(self.obs, self.noise, &mut |action, [log_prob]| {
+    fn gradient(&self, network: &M, part: &Part, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
+        let obs = part.of(self.obs);
+        network.gradient(&obs, &part.of(self.noise), &mut |action, [log_prob]| {
             let (n, numbers) = (log_prob.len(), HostTensor::of(action)?);
             let width = numbers.len() / n.max(1);
             let squares: Vec<f32> =
                 numbers.chunks_exact(width).map(|row| row.iter().map(|x| x * x).sum::<f32>() / width as f32).collect();
             let (mut by_log_prob, mut by_square) = (Vec::new(), Vec::new());
-            let mut by_action = self.critics.gradient(self.obs, action, CriticsInput::Actions, &mut |[values]| {
+            let mut by_action = self.critics.gradient(&obs, action, CriticsInput::Actions, &mut |[values]| {
                 // The first one of equal values.
                 let smaller = |best: usize, i: usize| if values[i] < values[best] { i } else { best };
                 let smallest: Vec<usize> =
@@ -174,15 +188,17 @@ where
         self.obs.n_rows()
     }
 
-    fn recorded(&self, network: &M) -> [Tensor<1>; 1] {
-        let (action, _) = network.act(self.obs.clone(), Explore::Greedy);
-        [self.critics.values(self.obs.clone(), action).slice(0..1).squeeze_dim(0)]
+    fn recorded(&self, network: &M, part: &Part) -> [Tensor<1>; 1] {
+        let obs = part.of(self.obs).into_owned();
+        let (action, _) = network.act(obs.clone(), Explore::Greedy);
+        [self.critics.values(obs, action).slice(0..1).squeeze_dim(0)]
     }
 
-    fn gradient(&self, network: &M, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
-        network.gradient(self.obs, &mut |action, []| {
-            let by_action = self.critics.gradient(self.obs, action, CriticsInput::Actions, &mut |[values]| {
-                let [mut by_values] = by([&values[..self.obs.n_rows()]])?;
+    fn gradient(&self, network: &M, part: &Part, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
+        let obs = part.of(self.obs);
+        network.gradient(&obs, &mut |action, []| {
+            let by_action = self.critics.gradient(&obs, action, CriticsInput::Actions, &mut |[values]| {
+                let [mut by_values] = by([&values[..part.n_rows()]])?;
                 by_values.resize(values.len(), 0.0);
                 Some([by_values])
             })?;

@@ -12,7 +12,8 @@ use burn::tensor::Tensor;
 
 use crate::advantage::{ADVANTAGE_EPSILON, normalize};
 use crate::gradient::Gradient;
-use crate::{Forward, Step, Trainable};
+use crate::parts::parts;
+use crate::{Forward, Part, Step, Trainable};
 
 /// The data of a loss.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +57,21 @@ impl<'a, const D: usize> Data<'a, D> {
             columns[*column] = LossData::Rows(numbers);
         }
         columns
+    }
+
+    /// A part of the rows of columns of `n_rows`; those that are copied stand in `copies`. Nothing is standardized.
+    fn part<'b>(
+        columns: [LossData<'b>; D],
+        part: &Part,
+        n_rows: usize,
+        copies: &'b mut [Option<Tensor<1>>; D],
+    ) -> Data<'b, D> {
+        *copies = columns.map(|column| match column {
+            LossData::Rows(rows) if rows.dims()[0] == n_rows => Some(part.of(rows).into_owned()),
+            _ => None,
+        });
+        let copies = &*copies;
+        Data::new(std::array::from_fn(|i| copies[i].as_ref().map_or(columns[i], LossData::Rows)))
     }
 
     /// In the memory of the CPU; `None` if a column is on another device.
@@ -132,25 +148,22 @@ impl<const R: usize> Reports<R> {
         }
         Tensor::cat(reports.iter().map(Self::tensor).collect(), 0)
     }
-}
 
-/// Reports of the parts so far, and those of another with its share of all rows.
-fn with_share<const R: usize>(sum: Option<&Reports<R>>, own: &Reports<R>, share: f64) -> Reports<R> {
-    match (sum, own) {
-        (None, own) if share == 1.0 => own.clone(),
-        (None, Reports::Host(own)) => Reports::Host(own.map(|x| x * share)),
-        (Some(Reports::Host(sum)), Reports::Host(own)) => {
-            Reports::Host(std::array::from_fn(|i| sum[i] + own[i] * share))
+    /// Those of the parts so far, and these with the share of their rows.
+    fn after(&self, so_far: Option<&Self>, share: f64) -> Self {
+        match (so_far, self) {
+            (None, Self::Host(own)) => Self::Host(own.map(|x| x * share)),
+            (Some(Self::Host(sum)), Self::Host(own)) => Self::Host(std::array::from_fn(|i| sum[i] + own[i] * share)),
+            (None, own) => Self::Device(Box::new(own.tensor() * share)),
+            (Some(sum), own) => Self::Device(Box::new(sum.tensor() + own.tensor() * share)),
         }
-        (None, own) => Reports::Device(Box::new(own.tensor() * share)),
-        (Some(sum), own) => Reports::Device(Box::new(sum.tensor() + own.tensor() * share)),
     }
 }
 
 /// What a step was made from.
 #[derive(Debug, Clone)]
 pub struct Learned<const X: usize, const R: usize> {
-    parts: Vec<Part<X>>,
+    parts: Vec<Results<X>>,
     /// The groups of rows of [`Forward::n_groups`].
     pub n_groups: usize,
     /// The means of the loss and of what it reports.
@@ -159,7 +172,7 @@ pub struct Learned<const X: usize, const R: usize> {
 
 /// The results of a network in a part of a batch.
 #[derive(Debug, Clone)]
-struct Part<const X: usize> {
+struct Results<const X: usize> {
     n_rows: usize,
     results: [Column; X],
 }
@@ -175,7 +188,7 @@ impl<const R: usize> Learned<1, R> {
     /// after the other, their means.
     pub fn distances(&self, target: &Tensor<1>) -> Tensor<1> {
         let mut first = 0;
-        let parts = self.parts.iter().map(|Part { n_rows, results: [result] }| {
+        let parts = self.parts.iter().map(|Results { n_rows, results: [result] }| {
             let target = match self.parts.len() {
                 1 => target.clone(),
                 _ => target.clone().slice(first..first + n_rows),
@@ -230,75 +243,82 @@ impl<M: Module> Trainable<M> {
     /// for _ in 0..200 {
     ///     let forward = ValuesOfChoices { obs: &obs, action: &action };
     ///     let data = Data::new([LossData::Rows(&target)]);
-    ///     let learned = trainable.learn([(forward, data)], &Square, Step::new(1e-2, None), |_| true);
+    ///     let learned = trainable.learn(&forward, data, &Square, Step::new(1e-2, None), |_| true);
     ///     loss = learned.reports.read(0);
     /// }
     /// assert!(loss < 1e-2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A batch in several parts is one step on the mean over all rows, and takes the memory of one part (gradient accumulation). Means such as
-    /// those of [`Data::standardize`] are those of each part.
+    /// With [`Trainable::in_parts`] the gradient is that of the whole batch, and takes the memory of one part.
     ///
     /// # Panics
-    /// If there is no part, or as [`Trainable::step`].
-    pub fn learn<'a, F: Forward<M, X>, const X: usize, const D: usize, const R: usize>(
+    /// As [`Trainable::step`] and [`Data::standardize`].
+    pub fn learn<F: Forward<M, X>, const X: usize, const D: usize, const R: usize>(
         &mut self,
-        parts: impl IntoIterator<Item = (F, Data<'a, D>)>,
+        forward: &F,
+        data: Data<'_, D>,
         loss: &impl RowLoss<X, D, R>,
         step: Step,
         accepts: impl Fn(&Reports<R>) -> bool,
     ) -> Learned<X, R> {
-        let parts: Vec<_> = parts.into_iter().collect();
-        let n_rows: usize = parts.iter().map(|(forward, _)| forward.n_rows()).sum();
-        let mut left = parts.len();
-        let mut sum: Option<Gradient> = None;
-        let mut total: Option<Reports<R>> = None;
-        let (mut done, mut n_groups) = (Vec::with_capacity(left), 1);
-        for (forward, data) in parts {
+        let n_rows = forward.n_rows();
+        let ranges = parts(n_rows, self.n_parts(), forward.unit(self.plain()));
+        let device = self.device().clone().without_autodiff();
+        let mut left = ranges.len();
+        if left == 1 {
+            let whole = Part::new(0..n_rows, n_rows, &device);
+            let (learned, gradient) = self.gradient_of(forward, &whole, data, loss, step, accepts);
+            gradient.into_iter().for_each(|gradient| self.apply_gradient(gradient, step));
+            return learned;
+        }
+        let standard = data.standard();
+        let (mut gradients, mut total): (Option<Gradient>, Option<Learned<X, R>>) = (None, None);
+        for range in ranges {
             left -= 1;
-            let share = forward.n_rows() as f64 / n_rows as f64;
+            let (part, mut copies) = (Part::new(range, n_rows, &device), [const { None }; D]);
+            let data = Data::part(data.with(&standard), &part, n_rows, &mut copies);
+            let so_far = total.as_ref().map(|total| &total.reports);
             // The last part decides, when all is known.
-            let goes_on = |own: &Reports<R>| left > 0 || accepts(&with_share(total.as_ref(), own, share));
-            let (learned, gradient) = self.gradient_of(&forward, data, loss, share, step, goes_on);
-            total = Some(with_share(total.as_ref(), &learned.reports, share));
-            done.extend(learned.parts);
-            n_groups = learned.n_groups;
-            sum = match (sum, gradient) {
+            let goes_on = |own: &Reports<R>| left > 0 || accepts(&own.after(so_far, part.share));
+            let (own, gradient) = self.gradient_of(forward, &part, data, loss, step, goes_on);
+            gradients = match (gradients, gradient) {
                 (Some(sum), Some(gradient)) => Some(sum.plus(gradient)),
                 (_, gradient) => gradient,
             };
+            let reports = own.reports.after(so_far, part.share);
+            let mut parts = total.map_or_else(Vec::new, |total| total.parts);
+            parts.extend(own.parts);
+            total = Some(Learned { parts, reports, ..own });
         }
-        if let Some(gradient) = sum {
-            self.apply_gradient(gradient, step);
-        }
-        Learned { parts: done, n_groups, reports: total.expect("a batch has at least one part") }
+        gradients.into_iter().for_each(|gradient| self.apply_gradient(gradient, step));
+        total.expect("there are several parts")
     }
 
     /// The gradient of a share of the loss, and what it was made from; no gradient if `goes_on` says so.
     fn gradient_of<F: Forward<M, X>, const X: usize, const D: usize, const R: usize>(
         &mut self,
         forward: &F,
+        part: &Part,
         data: Data<'_, D>,
         loss: &impl RowLoss<X, D, R>,
-        share: f64,
         step: Step,
         goes_on: impl Fn(&Reports<R>) -> bool,
     ) -> (Learned<X, R>, Option<Gradient>) {
         if let Some(on_host) = data.on_host() {
             let mut learned = None;
             let network = self.plain();
-            let gradient = forward.gradient(network, &mut |results| {
-                let n_groups = forward.n_groups(network, results[0].len());
+            let gradient = forward.gradient(network, part, &mut |results| {
+                let n_groups = forward.n_groups(network, part, results[0].len());
                 let data = std::array::from_fn(|i| &on_host[i]);
                 let (means, mut slopes) = row_loss_on_host(loss, results, data, n_groups);
-                if share < 1.0 {
-                    slopes.iter_mut().flatten().for_each(|slope| *slope *= share as f32);
+                if part.share < 1.0 {
+                    slopes.iter_mut().flatten().for_each(|slope| *slope *= part.share as f32);
                 }
                 let reports = Reports::Host(means);
                 let goes_on = goes_on(&reports);
                 let results = results.map(|numbers| Column::Host(numbers.to_vec()));
-                let parts = vec![Part { n_rows: forward.n_rows(), results }];
+                let parts = vec![Results { n_rows: part.n_rows(), results }];
                 learned = Some(Learned { parts, n_groups, reports });
                 goes_on.then_some(slopes)
             });
@@ -307,17 +327,17 @@ impl<M: Module> Trainable<M> {
                 return (learned, gradient.map(|numbers| self.analytic_gradient(numbers)));
             }
         }
-        let results = forward.recorded(self.module());
-        let n_groups = forward.n_groups(self.plain(), results[0].dims()[0]);
+        let results = forward.recorded(self.module(), part);
+        let n_groups = forward.n_groups(self.plain(), part, results[0].dims()[0]);
         let losses = losses(loss, &results, &data, n_groups);
         let reports = Reports::of(losses.means.clone());
         let gradient = goes_on(&reports).then(|| {
             let loss = losses.record(results.clone(), n_groups);
-            let loss = if share < 1.0 { loss * share } else { loss };
+            let loss = if part.share < 1.0 { loss * part.share } else { loss };
             self.gradient(&loss, step)
         });
         let results = results.map(|result| Column::Device(Box::new(result.inner())));
-        (Learned { parts: vec![Part { n_rows: forward.n_rows(), results }], n_groups, reports }, gradient)
+        (Learned { parts: vec![Results { n_rows: part.n_rows(), results }], n_groups, reports }, gradient)
     }
 }
 

@@ -47,6 +47,7 @@ mod noise;
 mod optimizer;
 mod pair_q_network;
 mod params;
+mod parts;
 mod polyak;
 mod q_network;
 mod saved;
@@ -83,6 +84,7 @@ pub use optimizer::{
 };
 pub use pair_q_network::{PairQNetwork, PairQNetworkConfig};
 pub use params::{NamedParam, ParamsError, load_params, named_params};
+pub use parts::Part;
 pub use polyak::soft_update;
 pub use q_network::{QNetwork, QNetworkConfig};
 pub use saved::{Arrays, Persist, Saved};

@@ -43,6 +43,7 @@ pub struct Trainable<M> {
     loss_scale: Option<LossScale>,
     /// The autodiff device of the module.
     device: Device,
+    n_parts: usize,
 }
 
 /// Arguments of one optimizer step.
@@ -105,7 +106,19 @@ impl<M: Module> Trainable<M> {
         let state = OptimizerState::new(&config, count.sizes.iter().sum(), &plain, runs_on_host(&plain));
         let (plain, tracked) = (Some(module.valid()), module.into());
         let kept = if count.kept.contains(&true) { count.kept } else { Vec::new() };
-        Ok(Self { plain, tracked, sizes: count.sizes, kept, config, state, loss_scale: None, device })
+        Ok(Self { plain, tracked, sizes: count.sizes, kept, config, state, loss_scale: None, device, n_parts: 1 })
+    }
+
+    /// Computes the gradient of [`Trainable::learn`] in at most as many parts of a batch, one after the other; 0 counts as 1 (gradient
+    /// accumulation).
+    pub fn in_parts(mut self, n_parts: u64) -> Self {
+        self.n_parts = (n_parts as usize).max(1);
+        self
+    }
+
+    /// See [`Trainable::in_parts`].
+    pub(crate) fn n_parts(&self) -> usize {
+        self.n_parts
     }
 
     /// The module, on the autodiff device.

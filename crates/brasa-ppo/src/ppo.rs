@@ -13,14 +13,14 @@
 //! - rows with a single legal action enter only the value loss;
 //! - the value loss has no factor of one half (Stable-Baselines3): halve the `vf_coef` of implementations that have it.
 
-use brasa_buffers::{Rollout, parts, rows_in};
+use brasa_buffers::Rollout;
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_dist::mean;
 use brasa_kernels::LossData;
 use brasa_nn::{
     Data, EvaluatedActions, ParamsError, Persist, Reports, Saved, Step, Trainable, choice_weight, explained_variance,
-    normalize, weights,
+    weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -58,7 +58,12 @@ impl<M: ActorCritic + Module> Ppo<M> {
     pub fn new(network: M, config: PpoConfig, seed: u64) -> Result<Self, PpoError> {
         config.validate()?;
         let state = PpoState { rollouts: 0, epochs: 0, adaptive_rate: config.learning_rate.at(0.0) };
-        Ok(Self { trainable: Trainable::new(network, config.adam)?, config, seed, state })
+        Ok(Self {
+            trainable: Trainable::new(network, config.adam)?.in_parts(config.accumulation_steps),
+            config,
+            seed,
+            state,
+        })
     }
 
     /// The settings.
@@ -95,29 +100,18 @@ impl<M: ActorCritic + Module> Ppo<M> {
     }
 
     /// One gradient step on a minibatch, or none if `target_kl` is exceeded: then the second value is true.
-    fn learn(&mut self, mut batch: Rollout<M::Obs, M::Action>, clip: &Tensor<1>, step: Step) -> (Reports<6>, bool) {
+    fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: &Tensor<1>, step: Step) -> (Reports<6>, bool) {
         let config = &self.config;
         // Several shards stop together. Waits for the device if `target_kl` is set.
         let is_too_far = |reports: &Reports<6>| {
             config.target_kl.is_some_and(|target| mean(vec![reports.read(KL)])[0] > 1.5 * target)
         };
-        let (n_parts, weight) =
-            (config.accumulation_steps as usize, self.trainable.plain().choice(&batch.obs).map(choice_weight));
-        let standardize = config.normalize_advantage && n_parts == 1;
-        if config.normalize_advantage && !standardize {
-            // Over all parts.
-            batch.advantage = normalize(batch.advantage, weight.as_ref());
-        }
-        let ranges = parts(batch.n_rows(), n_parts, 1).into_iter();
-        let weight_of = |range| weight.as_ref().map(|weight| rows_in(weight, range));
-        let pieces: Vec<_> = ranges.map(|range| (batch.part(range.clone()), weight_of(range))).collect();
-        let pieces = pieces.iter().map(|(batch, weight)| {
-            let columns = [&batch.log_prob, &batch.value, &batch.advantage, &batch.returns, clip].map(LossData::Rows);
-            let [old_log_prob, old_value, advantage, returns, clip] = columns;
-            let data = Data::new([old_log_prob, old_value, advantage, returns, weights(weight.as_deref()), clip]);
-            let data = if standardize { data.standardize(2, 4) } else { data };
-            (EvaluatedActions { obs: &batch.obs, action: &batch.action }, data)
-        });
+        let weight = self.trainable.plain().choice(&batch.obs).map(choice_weight);
+        let columns = [&batch.log_prob, &batch.value, &batch.advantage, &batch.returns, clip].map(LossData::Rows);
+        let [old_log_prob, old_value, advantage, returns, clip] = columns;
+        let data = Data::new([old_log_prob, old_value, advantage, returns, weights(weight.as_ref()), clip]);
+        let data = if config.normalize_advantage { data.standardize(2, 4) } else { data };
+        let forward = EvaluatedActions { obs: &batch.obs, action: &batch.action };
         let loss =
             Surrogate { clip_range_vf: config.clip_range_vf, vf_coef: config.vf_coef, ent_coef: config.ent_coef };
         let mut stops = std::cell::Cell::new(false);
@@ -125,7 +119,7 @@ impl<M: ActorCritic + Module> Ppo<M> {
             stops.set(is_too_far(reports));
             !stops.get()
         };
-        let learned = self.trainable.learn(pieces, &loss, step, accepts);
+        let learned = self.trainable.learn(&forward, data, &loss, step, accepts);
         (learned.reports, *stops.get_mut())
     }
 }
@@ -154,7 +148,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             let index = self.state.rollouts * self.config.n_epochs as u64 + epoch as u64;
             let rng = &mut named_rng(self.seed, "minibatch", index);
             for batch in rollout.minibatches(self.config.batch_size, rng) {
-                let (report, stops) = self.learn(batch, &clip_data, step);
+                let (report, stops) = self.learn(&batch, &clip_data, step);
                 reports.push(report);
                 too_far = stops;
                 if too_far {

@@ -16,9 +16,7 @@
 //! - n-step returns do not contain the entropy of intermediate steps;
 //! - log-probabilities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
 
-use std::ops::Range;
-
-use brasa_buffers::{Transitions, parts, rows_in};
+use brasa_buffers::Transitions;
 use brasa_core::analytic::ByResults;
 use brasa_core::env::named_rng;
 use brasa_core::{
@@ -27,8 +25,8 @@ use brasa_core::{
 use brasa_device::precision;
 use brasa_kernels::{HostTensor, LossData};
 use brasa_nn::{
-    Data, DrawnActions, Forward, Learned, ParamsError, Persist, Saved, Step, Trainable, ValuesOfActions, draw_noise,
-    soft_update, weights,
+    Data, DrawnActions, Forward, Learned, ParamsError, Part, Persist, Saved, Step, Trainable, ValuesOfActions,
+    draw_noise, soft_update, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::{Module, Param, ParamId};
@@ -65,10 +63,10 @@ where
     pub fn new(actor: A, critics: C, config: SacConfig, seed: u64) -> Result<Self, SacError> {
         config.validate()?;
         let target_entropy = config.target_entropy.unwrap_or(-(actor.noise_width() as f64));
-        let actor = Trainable::new(actor, config.adam)?;
+        let actor = Trainable::new(actor, config.adam)?.in_parts(config.accumulation_steps);
         let temperature = Temperature::new(&config, target_entropy, &actor)?;
         let targets = Some(critics.valid());
-        let critics = Trainable::new(critics, config.adam)?;
+        let critics = Trainable::new(critics, config.adam)?.in_parts(config.accumulation_steps);
         Ok(Self { actor, critics, targets, temperature, config, seed, updates: 0, learned: None })
     }
 
@@ -125,23 +123,15 @@ where
 
         let ent_coef = self.temperature.value();
         let target = self.target(&batch, next_noise, ent_coef.clone());
-        let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, 1);
-        let piece = |range: &Range<usize>| (batch.part(range.clone()), rows_in(&target, range.clone()));
-        let pieces: Vec<_> = ranges.iter().map(piece).collect();
-        let valued = pieces.iter().map(|(batch, target)| {
-            let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
-            (ValuesOfActions { obs: &batch.obs, action: &batch.action }, data)
-        });
+        let forward = ValuesOfActions { obs: &batch.obs, action: &batch.action };
+        let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
         let critic_step = step(rate(self.config.critic_learning_rate));
-        let critics = self.critics.learn(valued, &BellmanError, critic_step, |_| true);
+        let critics = self.critics.learn(&forward, data, &BellmanError, critic_step, |_| true);
         // With the new critics.
-        let noise: Vec<_> = ranges.into_iter().map(|range| rows_in(&noise, range)).collect();
-        let drawn = pieces.iter().zip(&noise).map(|((batch, _), noise)| {
-            let forward = DrawnActions { critics: self.critics.plain(), obs: &batch.obs, noise };
-            (forward, Data::new([LossData::Rows(&ent_coef)]))
-        });
+        let forward = DrawnActions { critics: self.critics.plain(), obs: &batch.obs, noise: &noise };
+        let data = Data::new([LossData::Rows(&ent_coef)]);
         let loss = PolicyImprovement { action_l2: self.config.action_l2 };
-        let actor = self.actor.learn(drawn, &loss, step(learning_rate), |_| true);
+        let actor = self.actor.learn(&forward, data, &loss, step(learning_rate), |_| true);
         let log_prob = actor.reports.mean(LOG_PROB);
         let ent_coef_loss = self.temperature.learn(&log_prob, rate(self.config.ent_coef_learning_rate));
 
@@ -280,7 +270,7 @@ impl Temperature {
         let Self::Learned { log, target_entropy } = self else { return None };
         let loss = Warmth { target_entropy: *target_entropy };
         let data = Data::new([LossData::Rows(log_prob)]);
-        let learned = log.learn([(Itself, data)], &loss, Step::new(learning_rate, None), |_| true);
+        let learned = log.learn(&Itself, data, &loss, Step::new(learning_rate, None), |_| true);
         Some(learned.reports.mean(0))
     }
 }
@@ -293,11 +283,11 @@ impl Forward<LogTemperature, 1> for Itself {
         1
     }
 
-    fn recorded(&self, network: &LogTemperature) -> [Tensor<1>; 1] {
+    fn recorded(&self, network: &LogTemperature, _: &Part) -> [Tensor<1>; 1] {
         [network.value.val()]
     }
 
-    fn gradient(&self, network: &LogTemperature, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
+    fn gradient(&self, network: &LogTemperature, _: &Part, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
         // With products in 16 bits the loss is scaled, and a step that is not finite is skipped.
         if precision().cast().is_some() {
             return None;

@@ -18,13 +18,11 @@
 //! - the initial uniformly random actions have no additional noise (Stable-Baselines3 adds its noise to them);
 //! - the actor's update computes all critics although it needs only the first, because they are one batched network.
 
-use std::ops::Range;
-
-use brasa_buffers::{Transitions, parts, rows_in};
+use brasa_buffers::Transitions;
 use brasa_core::env::named_rng;
 use brasa_core::{
     Critics, Deterministic, Explore, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress,
-    RandomWarmup, Rows,
+    RandomWarmup,
 };
 use brasa_kernels::LossData;
 use brasa_nn::{
@@ -75,8 +73,8 @@ where
     pub fn new(actor: A, critics: C, config: Td3Config, seed: u64) -> Result<Self, Td3Error> {
         config.validate()?;
         let targets = Some(Targets { actor: actor.valid(), critics: critics.valid() });
-        let actor = Trainable::new(actor, config.adam)?;
-        let critics = Trainable::new(critics, config.adam)?;
+        let actor = Trainable::new(actor, config.adam)?.in_parts(config.accumulation_steps);
+        let critics = Trainable::new(critics, config.adam)?.in_parts(config.accumulation_steps);
         Ok(Self { actor, critics, targets, config, seed, updates: 0, learned: None, actor_loss: None })
     }
 
@@ -127,26 +125,18 @@ where
         self.updates += 1;
 
         let target = self.target(&batch, noise);
-        let ranges = parts(batch.obs.n_rows(), self.config.accumulation_steps as usize, 1);
-        let piece = |range: &Range<usize>| (batch.part(range.clone()), rows_in(&target, range.clone()));
-        let pieces: Vec<_> = ranges.iter().map(piece).collect();
-        let valued = pieces.iter().map(|(batch, target)| {
-            let data = Data::new([LossData::Rows(target), weights(batch.weight.as_ref())]);
-            (ValuesOfActions { obs: &batch.obs, action: &batch.action }, data)
-        });
-        let critics = self.critics.learn(valued, &BellmanError, step, |_| true);
+        let forward = ValuesOfActions { obs: &batch.obs, action: &batch.action };
+        let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
+        let critics = self.critics.learn(&forward, data, &BellmanError, step, |_| true);
         let critic_loss = critics.reports.mean(0) * critics.n_groups as f64;
+        self.learned = Some((critics, target));
 
         if self.updates.is_multiple_of(self.config.policy_delay) {
-            let greedy = pieces
-                .iter()
-                .map(|(batch, _)| (GreedyActions { critics: self.critics.plain(), obs: &batch.obs }, Data::new([])));
-            let actor = self.actor.learn(greedy, &PolicyImprovement, step, |_| true);
+            let forward = GreedyActions { critics: self.critics.plain(), obs: &batch.obs };
+            let actor = self.actor.learn(&forward, Data::new([]), &PolicyImprovement, step, |_| true);
             self.actor_loss = Some(actor.reports.mean(0));
             self.update_targets();
         }
-        drop(pieces);
-        self.learned = Some((critics, target));
         self.metrics(learning_rate, critic_loss)
     }
 

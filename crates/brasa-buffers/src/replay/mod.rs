@@ -19,7 +19,6 @@ mod ring;
 mod state;
 
 use brasa_core::env::{EnvSpec, InvalidField, field};
-use std::borrow::Cow;
 use std::ops::Range;
 
 use brasa_core::{Rows, StepBatch, Successor, read_back};
@@ -111,25 +110,6 @@ pub struct Transitions<O, A> {
     pub weight: Option<Tensor<1>>,
     /// `[n]`: indices of the transitions, for [`ReplayBuffer::set_priorities`], where the buffer is.
     pub rows: Tensor<1, Int>,
-}
-
-impl<O: Rows, A: Rows> Transitions<O, A> {
-    /// The transitions in `range`; the batch itself if these are all.
-    pub fn part(&self, range: Range<usize>) -> Cow<'_, Self> {
-        if range == (0..self.obs.n_rows()) {
-            return Cow::Borrowed(self);
-        }
-        let rows = Tensor::<1, Int>::arange(range.start as i64..range.end as i64, &self.reward.device());
-        Cow::Owned(Self {
-            obs: self.obs.select(rows.clone()),
-            action: self.action.select(rows.clone()),
-            reward: self.reward.clone().slice(range.clone()),
-            next_obs: self.next_obs.select(rows),
-            discount: self.discount.clone().slice(range.clone()),
-            weight: self.weight.clone().map(|weight| weight.slice(range.clone())),
-            rows: self.rows.clone().slice(range),
-        })
-    }
 }
 
 impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
