@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 target=$(rustc -vV | sed -n 's/^host: //p')
 # Everything with `unsafe` outside of tests; `brasa-py` has no code of its own that is unsafe, but a macro.
-crates=(brasa-device brasa-gym brasa-kernels brasa-nn)
+crates=(brasa-device brasa-gym brasa-kernels brasa-nn brasa-train)
 unlisted=$(grep -rlE '\bunsafe (\{|fn|impl)' crates/*/src --include=*.rs | cut -d/ -f2 | sort -u |
   grep -vxE "$(IFS='|'; echo "${crates[*]}")|brasa-test|brasa-py" || true)
 if [ -n "$unlisted" ]; then
