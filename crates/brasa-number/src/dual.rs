@@ -114,6 +114,18 @@ impl<N: Number, const K: usize> Number for Dual<N, K> {
     }
 
     #[inline(always)]
+    fn ln_1p(self) -> Self {
+        let x = self.value;
+        self.chain(x.ln_1p(), |d| d / (x + 1.0))
+    }
+
+    #[inline(always)]
+    fn tanh(self) -> Self {
+        let y = self.value.tanh();
+        self.chain(y, |d| d * (-y.square() + 1.0))
+    }
+
+    #[inline(always)]
     fn sqrt(self) -> Self {
         let y = self.value.sqrt();
         self.chain(y, |d| d / (y * 2.0))

@@ -50,13 +50,17 @@
 //! assert!((value.value + 1.2 * 2.0).abs() < 1e-12);
 //! assert_eq!(value.by(0), 0.0);
 //! ```
+//!
+//! A distribution of actions couples the columns of a row, whose number is known at run time only: it is a [`RowRule`].
 
 mod dual;
 mod functions;
 mod number;
 mod row_loss;
+mod row_rule;
 
 pub use dual::Dual;
 pub use functions::{exp, exp_of_negative, ln, ln_1p, tanh};
 pub use number::{Number, Single};
 pub use row_loss::RowLoss;
+pub use row_rule::{Place, RowRule};

@@ -28,6 +28,10 @@ pub trait Number:
     fn exp(self) -> Self;
     /// The natural logarithm.
     fn ln(self) -> Self;
+    /// `ln(1 + x)` with all digits of a small `x`.
+    fn ln_1p(self) -> Self;
+    /// The hyperbolic tangent.
+    fn tanh(self) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
     /// Whether this number is lower.
@@ -105,6 +109,16 @@ impl Number for f64 {
     }
 
     #[inline(always)]
+    fn ln_1p(self) -> Self {
+        self.ln_1p()
+    }
+
+    #[inline(always)]
+    fn tanh(self) -> Self {
+        self.tanh()
+    }
+
+    #[inline(always)]
     fn sqrt(self) -> Self {
         self.sqrt()
     }
@@ -177,6 +191,16 @@ impl Number for Single {
     #[inline(always)]
     fn ln(self) -> Self {
         Self(functions::ln(self.0))
+    }
+
+    #[inline(always)]
+    fn ln_1p(self) -> Self {
+        Self(functions::ln_1p(self.0))
+    }
+
+    #[inline(always)]
+    fn tanh(self) -> Self {
+        Self(functions::tanh(self.0))
     }
 
     #[inline(always)]
