@@ -5,9 +5,7 @@
 
 pub(crate) mod activation;
 pub(crate) mod adam;
-pub(crate) mod choice;
 pub(crate) mod concat;
-pub(crate) mod density;
 pub(crate) mod elementwise;
 pub(crate) mod gae;
 pub(crate) mod graph_attention;
@@ -15,9 +13,9 @@ pub(crate) mod layer_norm;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(crate) mod product;
 pub(crate) mod row_loss;
+pub(crate) mod row_rule;
 #[cfg(feature = "cuda-source")]
 mod source;
-pub(crate) mod squash;
 
 use burn::tensor::{DType, Shape};
 pub(crate) use burn_cubecl::cubecl;

@@ -79,6 +79,12 @@ impl Formulas {
         self.push(Node::Constant((value as f32).to_bits()))
     }
 
+    /// A number that a kernel around the formulas computes.
+    #[cfg(feature = "cube")]
+    pub(crate) fn given(&self, number: usize) -> Value<'_> {
+        self.push(Node::Given(number))
+    }
+
     fn push(&self, node: Node) -> Value<'_> {
         let mut nodes = self.nodes.borrow_mut();
         // Constants and inputs are few, and one computes with them often.
@@ -330,7 +336,7 @@ mod tests {
             large.sum_before(1..1 + width) - d,
             groups.sum_after(1..1 + width) + cycle.column(0),
             groups.columns(0..width) * cycle.columns(1..1 + width) + cycle.pick(1..3, b * 2.0) - large.pick(0..3, a),
-            a.square().sqrt() + (b.abs() + 0.5).ln() + (a.abs() * 0.3).ln_1p() + (a * 1e-4).ln_1p(),
+            a.square().sqrt() + (b.abs() + 0.5).ln() + (a.abs() * 0.3).ln_1p() + (a * 1e-4).ln_1p() + (c * 2.0).tanh(),
         ];
         let second = vec![
             !a.greater(b).and(c.lower(d)).or(e.greater_equal(f)),

@@ -25,11 +25,9 @@
 )]
 
 mod adam;
-mod choice;
 mod concat;
 #[cfg(feature = "cube")]
 mod cube;
-mod density;
 mod elementwise;
 mod elu;
 mod gae;
@@ -47,21 +45,19 @@ mod parallel;
 #[cfg(feature = "flex")]
 mod product;
 mod row_loss;
+mod row_rule;
 #[cfg(feature = "flex")]
 mod scratch;
 #[cfg(test)]
 mod specials;
-mod squash;
 mod tanh;
 #[cfg(feature = "flex")]
 mod tiles;
 
 pub use adam::{AdamStep, adam, clip_scale};
-pub use choice::{JudgedChoice, judged_choice};
 pub use concat::{concat, split};
 #[cfg(feature = "cuda-source")]
 pub use cube::cuda_sources;
-pub use density::{JudgedDensity, judged_density};
 pub use elementwise::{Formulas, Matrix, Operand, Value, elementwise, elementwise_list};
 pub use elu::elu;
 pub use gae::{GaeInput, gae, gae_on_host};
@@ -77,7 +73,7 @@ pub use options::{best_of, best_output, chosen_of, chosen_output};
 pub use row_loss::{
     HostLossData, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel, row_loss_on_host,
 };
-pub use squash::{squashed_draw, squashed_draw_on_host, squashed_gradient_on_host};
+pub use row_rule::{HostColumns, HostColumnsMut, HostRowRule, Rows, row_rule};
 pub use tanh::tanh;
 
 /// Whether loops over the memory of tensors ([`HostTensor`]) compute for `device`: it is the CPU, and this crate has the feature `flex`. Another

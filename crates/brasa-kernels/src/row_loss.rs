@@ -1,6 +1,6 @@
 //! A loss of every row of a batch with its derivatives: from one text a loop over memory, a kernel, or operations of the backend.
 
-use brasa_number::{Dual, Number, RowLoss, Single};
+use brasa_number::{Dual, RowLoss, Single};
 use burn::tensor::Tensor;
 
 use crate::elementwise::{Formulas, Value};
@@ -305,41 +305,10 @@ fn pass<const X: usize, const D: usize, const R: usize>(
     )
 }
 
-impl Number for Value<'_> {
-    type Mask = Self;
-
-    fn constant(self, value: f64) -> Self {
-        Value::constant(self, value)
-    }
-
-    fn exp(self) -> Self {
-        Value::exp(self)
-    }
-
-    fn ln(self) -> Self {
-        Value::ln(self)
-    }
-
-    fn sqrt(self) -> Self {
-        Value::sqrt(self)
-    }
-
-    fn lower(self, other: Self) -> Self {
-        Value::lower(self, other)
-    }
-
-    fn equal(self, other: Self) -> Self {
-        Value::equal(self, other)
-    }
-
-    fn select(mask: Self, yes: Self, no: Self) -> Self {
-        Value::select(mask, yes, no)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brasa_number::Number;
 
     /// Everything that a loss may have: a result that it does not use, settings, comparisons, several reports.
     #[derive(Clone, Copy)]

@@ -9,8 +9,10 @@ use crate::graph_attention::{graph_attention, plain_graph_attention};
 use crate::layer::activate;
 use crate::layer_norm::plain_layer_norm;
 use crate::options::plain_chosen_output;
-use crate::squash::plain_draw;
-use crate::{Activation, best_of, best_output, chosen_output, elu, layer_norm, squashed_draw, stacked_layer, tanh};
+use crate::{Activation, Rows, best_of, best_output, chosen_output, elu, layer_norm, row_rule, stacked_layer, tanh};
+use brasa_number::NormalDraw;
+use burn::tensor::activation::softplus;
+use std::f32::consts::{LN_2, PI};
 
 const DENORMAL: f32 = f32::MIN_POSITIVE / 4.0;
 
@@ -135,6 +137,7 @@ fn norms() {
 
 #[test]
 fn draws() {
+    let rule = NormalDraw { squash: true, log_std_range: (-1e9, 1e9) };
     for special in SPECIALS {
         for place in 0..2 {
             let part = |which: usize| match which == place {
@@ -142,12 +145,19 @@ fn draws() {
                 false => wave(6, which as f32),
             };
             let (mean, log_std) = (leaf(part(0), [2, 3]), leaf(part(1), [2, 3]));
-            let noise = Tensor::<2>::from_data(TensorData::new(wave(6, 2.0), [2, 3]), &device());
-            let both =
-                |(action, log_prob): (Tensor<2>, Tensor<1>)| Tensor::cat(vec![action, log_prob.unsqueeze_dim(1)], 1);
-            let fused = values(both(squashed_draw(mean.clone(), log_std.clone(), noise.clone())).inner());
-            let plain = values(both(plain_draw(mean.clone(), log_std.clone(), noise)).inner());
-            assert_same(&fused, &plain, &format!("{special} at {place}"));
+            let noise = Tensor::<2>::from_data(TensorData::new(wave(6, 2.0), [2, 3]), &device()).inner();
+            let both = |action: Tensor<2>, log_prob: Tensor<1>| {
+                values(Tensor::cat(vec![action, log_prob.unsqueeze_dim(1)], 1).inner())
+            };
+            let rows = Rows { results: [&mean, &log_std], data: Some(&noise), taken: None };
+            let ([action], [log_prob]) = row_rule(rule, &rows);
+            let ours = both(action, log_prob);
+            let noise = Tensor::from_inner(noise);
+            let u = mean + log_std.clone().exp() * noise.clone();
+            let derivative = (softplus(u.clone() * -2.0, 1.0) + u.clone() - LN_2) * -2.0;
+            let constant = noise.square().sum_dim(1).squeeze_dim::<1>(1) * -0.5 - 0.5 * (2.0 * PI).ln() * 3.0;
+            let plain = both(u.tanh(), constant - (log_std + derivative).sum_dim(1).squeeze_dim::<1>(1));
+            assert_same(&ours, &plain, &format!("{special} at {place}"));
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use brasa_core::env::{InvalidField, Space, field};
 use brasa_core::{Explore, HostDecisions, NoiseDistribution, NoiseSpec};
-use brasa_kernels::HostTensor;
+use brasa_kernels::{HostColumns, HostColumnsMut, HostRowRule, HostTensor};
+use brasa_number::{Categorical, Normal};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
 
 use crate::action_bounds::scale;
-use crate::distribution::{categorical, gaussian, squashed};
+use crate::distribution::{categorical, gaussian};
 use crate::gaussian_std::{self, GaussianStd};
 use crate::{Init, Linear, Mlp, NnError, StdKind};
 
@@ -227,8 +228,7 @@ impl ActionHead {
                     Some(noise) => output.clone() + std.deviate(&features, log_std.clone(), noise),
                     None => output.clone(),
                 };
-                let log_prob = if *squash { squashed::log_prob } else { gaussian::log_prob };
-                let log_prob = log_prob(output, log_std, action.clone());
+                let (log_prob, _) = gaussian::evaluate(output, log_std, action.clone(), *squash);
                 (action, log_prob)
             }
         }
@@ -242,21 +242,12 @@ impl ActionHead {
     /// - `mask`: `[n_rows, n_actions]`
     /// - `action`: `[n_rows, action width]`
     pub fn evaluate(&self, features: Tensor<2>, mask: Option<Tensor<2>>, action: Tensor<2>) -> (Tensor<1>, Tensor<1>) {
-        let n_rows = action.dims()[0];
         let output = self.output.forward(features.clone(), None);
         match &self.heads {
             Heads::Choice(heads) => categorical::evaluate(output, mask, action, heads),
             Heads::Real { squash, .. } => {
                 let log_std = self.std_of_real().log_std(&features);
-                if *squash {
-                    // No closed form: minus the log-density is an estimate.
-                    let log_prob = squashed::log_prob(output, log_std, action);
-                    (log_prob.clone(), -log_prob)
-                } else {
-                    let entropy = gaussian::entropy(log_std.clone());
-                    let entropy = if entropy.dims()[0] == n_rows { entropy } else { entropy.expand([n_rows]) };
-                    (gaussian::log_prob(output, log_std, action), entropy)
-                }
+                gaussian::evaluate(output, log_std, action, *squash)
             }
         }
     }
@@ -277,43 +268,55 @@ impl ActionHead {
         Some(HostHead { heads: self.heads.clone(), log_std })
     }
 
-    /// [`ActionHead::evaluate`] with its derivatives, for outputs of the layer in the memory of the CPU. `None` where the standard
-    /// deviation depends on the features, or is elsewhere.
-    pub(crate) fn judge(&self, output: &[f32], mask: Option<&[f32]>, action: &[f32]) -> Option<HeadJudged> {
-        match &self.heads {
+    /// [`ActionHead::evaluate`] for outputs of the layer in the memory of the CPU: log-probabilities and entropies, and what gives their
+    /// derivatives. `None` where the standard deviation depends on the features, or is elsewhere.
+    pub(crate) fn evaluate_on_host(
+        &self,
+        output: &[f32],
+        mask: Option<&[f32]>,
+        action: &[f32],
+    ) -> Option<([Vec<f32>; 2], HeadSlopes)> {
+        let width = self.heads.outputs();
+        let n_rows = output.len() / width;
+        let columns = |numbers, per_row| HostColumns { numbers, per_row };
+        let mut results = [vec![0.0; n_rows], vec![0.0; n_rows]];
+        let slopes = match &self.heads {
             Heads::Choice(heads) => {
-                let judged = categorical::judge(output, mask, action, heads);
-                Some(HeadJudged {
-                    log_prob: judged.log_prob,
-                    entropy: judged.entropy,
-                    log_prob_by_output: judged.by_log_prob,
-                    entropy_by_output: Some(judged.by_entropy),
-                    log_prob_by_log_std: None,
-                    squash: false,
-                })
-            }
-            Heads::Real { low, squash, .. } => {
-                let (n, log_std) = (low.len(), HostTensor::of(self.std_of_real().independent()?)?);
-                let gaussian::Judged { mut log_prob, by_mean, by_log_std } =
-                    gaussian::judge(output, &log_std, action, n);
-                let entropy = match squash {
-                    true => {
-                        let rows = log_prob.iter_mut().zip(action.chunks_exact(n));
-                        rows.for_each(|(log_prob, u)| *log_prob -= squashed::log_derivative_of_row(u));
-                        log_prob.iter().map(|log_prob| -log_prob).collect()
+                let mut of_head = [vec![0.0; n_rows], vec![0.0; n_rows]];
+                let rules = categorical::offsets(heads).enumerate().map(|(head, (at, n))| {
+                    let mut rule = HostRowRule::new(Categorical { masked: mask.is_some() });
+                    let to = if head == 0 { &mut results } else { &mut of_head };
+                    rule.forward(
+                        [n_rows, n],
+                        [columns(&output[at..], width)],
+                        mask.map(|mask| columns(&mask[at..], width)),
+                        Some(columns(&action[head..], heads.len())),
+                        [],
+                        to.each_mut().map(|to| &mut to[..]),
+                    );
+                    if head > 0 {
+                        let sums = results.iter_mut().flatten().zip(of_head.iter().flatten());
+                        sums.for_each(|(sum, x)| *sum += x);
                     }
-                    false => vec![gaussian::entropy_of_row(&log_std); log_prob.len()],
-                };
-                Some(HeadJudged {
-                    log_prob,
-                    entropy,
-                    log_prob_by_output: by_mean,
-                    entropy_by_output: None,
-                    log_prob_by_log_std: Some(by_log_std),
-                    squash: *squash,
-                })
+                    (at, rule)
+                });
+                HeadSlopes::Choice(rules.collect())
             }
-        }
+            Heads::Real { squash, .. } => {
+                let log_std = HostTensor::of(self.std_of_real().independent()?)?;
+                let mut rule = HostRowRule::new(Normal { squash: *squash });
+                rule.forward(
+                    [n_rows, width],
+                    [columns(output, width), columns(&log_std, 0)],
+                    Some(columns(action, width)),
+                    None,
+                    [],
+                    results.each_mut().map(|results| &mut results[..]),
+                );
+                HeadSlopes::Real(rule)
+            }
+        };
+        Some((results, slopes))
     }
 
     /// `[n_rows]`: 1 for several legal actions; `None` if every row has several. See
@@ -378,52 +381,34 @@ impl HostHead {
     }
 }
 
-/// Log-probabilities and entropies, a number per row, with their derivatives, `[n_rows, outputs]`.
-pub(crate) struct HeadJudged {
-    pub log_prob: Vec<f32>,
-    pub entropy: Vec<f32>,
-    log_prob_by_output: Vec<f32>,
-    /// `None`: the entropy of a Gaussian depends on its standard deviation alone.
-    entropy_by_output: Option<Vec<f32>>,
-    /// Of a Gaussian.
-    log_prob_by_log_std: Option<Vec<f32>>,
-    /// The entropy is estimated by minus the log-probability.
-    squash: bool,
+/// Derivatives of log-probabilities and entropies.
+pub(crate) enum HeadSlopes {
+    /// The first column of every head.
+    Choice(Vec<(usize, HostRowRule<Categorical, 1, 0, 3, 2>)>),
+    Real(HostRowRule<Normal, 2, 0, 2, 2>),
 }
 
-impl HeadJudged {
-    /// Derivatives of a loss by the outputs, `[n_rows, outputs]`, and of a Gaussian by its logarithms, `[outputs]`.
-    pub fn gradient(self, by_log_prob: &[f32], by_entropy: Option<&[f32]>) -> (Vec<f32>, Vec<f32>) {
-        let width = self.log_prob_by_output.len() / self.log_prob.len();
-        // An estimate by the log-probability has its derivatives.
-        let estimated: Option<Vec<f32>> = match (by_entropy, self.squash) {
-            (Some(by_entropy), true) => Some(by_log_prob.iter().zip(by_entropy).map(|(p, h)| p - h).collect()),
-            _ => None,
-        };
-        let by_log_prob = estimated.as_deref().unwrap_or(by_log_prob);
-        let mut by_output = self.log_prob_by_output;
-        scale_rows(&mut by_output, by_log_prob);
-        if let (Some(entropy_by_output), Some(by_entropy)) = (self.entropy_by_output, by_entropy) {
-            let rows = by_output.chunks_exact_mut(width).zip(entropy_by_output.chunks_exact(width)).zip(by_entropy);
-            rows.for_each(|((to, row), factor)| to.iter_mut().zip(row).for_each(|(to, x)| *to += x * factor));
-        }
-        let by_log_std = self.log_prob_by_log_std.map(|log_prob_by_log_std| {
-            // The entropy of a Gaussian is the sum of the logarithms and a constant.
-            let entropy = by_entropy.filter(|_| !self.squash).map_or(0.0, |by_entropy| by_entropy.iter().sum());
-            let mut sums = vec![entropy; width];
-            for (row, factor) in log_prob_by_log_std.chunks_exact(width).zip(by_log_prob) {
-                sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x * factor);
+impl HeadSlopes {
+    /// Derivatives of a loss by the outputs, `[n_rows, outputs]`, and of a Gaussian by its logarithms, `[outputs]`, from those by
+    /// log-probabilities and entropies, which may be empty.
+    pub fn gradient(&self, by_results: [&[f32]; 2], [n_rows, width]: [usize; 2]) -> (Vec<f32>, Vec<f32>) {
+        let mut by_outputs = vec![0.0; n_rows * width];
+        let mut by_log_std = Vec::new();
+        match self {
+            Self::Choice(rules) => {
+                for (at, rule) in rules {
+                    let to = HostColumnsMut { numbers: &mut by_outputs[*at..], per_row: width };
+                    rule.backward([], by_results, [to]);
+                }
             }
-            sums
-        });
-        (by_output, by_log_std.unwrap_or_default())
+            Self::Real(rule) => {
+                by_log_std.resize(width, 0.0);
+                let outputs = HostColumnsMut { numbers: &mut by_outputs, per_row: width };
+                rule.backward([], by_results, [outputs, HostColumnsMut { numbers: &mut by_log_std, per_row: 0 }]);
+            }
+        }
+        (by_outputs, by_log_std)
     }
-}
-
-/// Multiplies every row by its factor.
-fn scale_rows(rows: &mut [f32], factors: &[f32]) {
-    let width = rows.len() / factors.len();
-    rows.chunks_exact_mut(width).zip(factors).for_each(|(row, factor)| row.iter_mut().for_each(|x| *x *= factor));
 }
 
 /// The numbers of every row within the bounds of their columns. A NaN remains one.

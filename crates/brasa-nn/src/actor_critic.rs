@@ -230,10 +230,10 @@ impl ActorCritic for MlpActorCritic {
         let n_actor = body.n_params() + branches[0].n_params();
         let mut networks = Branches { body, branches };
         let [outputs, value] = networks.forward(&obs_values, n_rows);
-        let judged = self.actor_head.judge(outputs, mask.as_deref(), &actions)?;
-        let [by_log_prob, by_entropy, by_value] = by([&judged.log_prob, &judged.entropy, value])?;
+        let ([log_prob, entropy], slopes) = self.actor_head.evaluate_on_host(outputs, mask.as_deref(), &actions)?;
+        let [by_log_prob, by_entropy, by_value] = by([&log_prob, &entropy, value])?;
         let (by_outputs, by_log_std) =
-            judged.gradient(&by_log_prob, (!by_entropy.is_empty()).then_some(&by_entropy[..]));
+            slopes.gradient([&by_log_prob, &by_entropy], [n_rows, self.actor_head.heads().outputs()]);
         let mut gradient = networks.backward(&obs_values, [&by_outputs, &by_value]);
         // In the order of the fields the output layer of the actor is the last part, behind the deviation.
         gradient[n_actor - output.n_params()..].rotate_left(output.n_params());

@@ -4,7 +4,8 @@ use brasa_core::analytic::ByActions;
 use brasa_core::env::{InvalidField, Space, field};
 use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{ActionSizes, Explore, NetworkSizes, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
-use brasa_kernels::{HostMlp, HostTensor, squashed_draw_on_host, squashed_gradient_on_host};
+use brasa_kernels::{HostColumns, HostColumnsMut, HostMlp, HostRowRule, HostTensor};
+use brasa_number::NormalDraw;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::action_bounds::ActionBounds;
 use crate::actor_critic::check_widths;
 use crate::branches::Branches;
+use crate::distribution::gaussian;
 use crate::exported::Layers;
 use crate::gaussian_std::{self, GaussianStd};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
@@ -180,7 +182,7 @@ impl Reparameterized for SquashedActor {
 
     fn rsample(&self, obs: Obs, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
         let (_, mean, log_std) = self.forward(obs.values);
-        brasa_kernels::squashed_draw(mean, log_std, noise)
+        gaussian::squashed_sample(mean, log_std, noise)
     }
 
     fn gradient(&self, obs: &Obs, noise: &Tensor<2>, by: &mut ByActions<'_, Tensor<2>, 1>) -> Option<Vec<f32>> {
@@ -194,17 +196,17 @@ impl Reparameterized for SquashedActor {
         log_std_head.push_to(&mut branches[1], None)?;
         let mut networks = Branches { body: self.body.on_host([])?, branches };
         let [mean, unbounded] = networks.forward(&obs, n_rows);
-        let log_std: Vec<f32> = unbounded.iter().map(|x| x.clamp(low, high)).collect();
-        let (action, log_prob) = squashed_draw_on_host(mean, &log_std, &noise, n);
-        let action = HostTensor::tensor(action, [n_rows, n]);
-        let (by_action, [by_log_prob]) = by(&action, [&log_prob])?;
-        let actions = HostTensor::of(&action)?;
-        let (by_mean, mut by_log_std) =
-            squashed_gradient_on_host([&actions, &log_std, &noise], &by_action, &by_log_prob);
-        // Beyond its bounds the logarithm is constant.
-        let clamped = by_log_std.iter_mut().zip(unbounded).filter(|(_, x)| !(low..=high).contains(x));
-        clamped.for_each(|(by, _)| *by = 0.0);
-
+        let log_std_range = (f64::from(low), f64::from(high));
+        let mut rule = HostRowRule::new(NormalDraw { squash: true, log_std_range });
+        let (mut action, mut log_prob) = (vec![0.0; n_rows * n], vec![0.0; n_rows]);
+        let columns = |numbers| HostColumns { numbers, per_row: n };
+        let own = HostColumnsMut { numbers: &mut action, per_row: n };
+        let results = [columns(mean), columns(unbounded)];
+        rule.forward([n_rows, n], results, Some(columns(&noise)), None, [own], [&mut log_prob]);
+        let (by_action, [by_log_prob]) = by(&HostTensor::tensor(action, [n_rows, n]), [&log_prob])?;
+        let [mut by_mean, mut by_log_std] = [vec![0.0; n_rows * n], vec![0.0; n_rows * n]];
+        let to = [&mut by_mean, &mut by_log_std].map(|numbers| HostColumnsMut { numbers, per_row: n });
+        rule.backward([&by_action], [&by_log_prob], to);
         Some(networks.backward(&obs, [&by_mean, &by_log_std]))
     }
 }

@@ -51,14 +51,17 @@
 //! assert_eq!(value.by(0), 0.0);
 //! ```
 //!
-//! A distribution of actions couples the columns of a row, whose number is known at run time only: it is a [`RowRule`].
+//! A distribution of actions couples the columns of a row, whose number is known at run time only. It is a [`RowRule`]: [`Categorical`],
+//! [`Normal`], [`NormalDraw`].
 
+mod distribution;
 mod dual;
 mod functions;
 mod number;
 mod row_loss;
 mod row_rule;
 
+pub use distribution::{Categorical, HALF_LN_2_PI, Normal, NormalDraw};
 pub use dual::Dual;
 pub use functions::{exp, exp_of_negative, ln, ln_1p, tanh};
 pub use number::{Number, Single};

@@ -19,10 +19,11 @@ pub(super) fn elementwise(
 ) {
     let (row, column) = (ABSOLUTE_POS / width, ABSOLUTE_POS % width);
     if row < n_rows {
+        let given = Sequence::<f32>::new();
         let mut values = Sequence::<f32>::new();
         #[unroll]
         for i in 0..comptime!(program.nodes.len()) {
-            let value = value_of(inputs, &values, row, column, comptime!(program.nodes[i]));
+            let value = value_of(inputs, &given, &values, row, column, comptime!(program.nodes[i]));
             values.push(value);
         }
         #[unroll]
@@ -41,6 +42,7 @@ pub(super) fn elementwise(
 #[cube]
 pub(super) fn value_of(
     inputs: &Sequence<OwnedTensor<f32>>,
+    given: &Sequence<f32>,
     values: &Sequence<f32>,
     row: usize,
     column: usize,
@@ -65,6 +67,7 @@ pub(super) fn value_of(
         Node::Find { part, value } => find(inputs, row, *values.index(value), part),
         Node::Count { part, value } => count(inputs, row, *values.index(value), part),
         Node::SumWhere { part, keys, value } => sum_where(inputs, row, *values.index(value), part, keys),
+        Node::Given(number) => *given.index(number),
         Node::Step(operation, operands) => step(
             *values.index(comptime!(operands[0])),
             *values.index(comptime!(operands[1])),
@@ -198,6 +201,7 @@ fn step(a: f32, b: f32, c: f32, #[comptime] operation: Operation) -> f32 {
         Operation::Cos => a.cos(),
         Operation::Exp => a.exp(),
         Operation::Ln => a.ln(),
+        Operation::Tanh => a.tanh(),
         Operation::Floor => a.floor(),
     }
 }

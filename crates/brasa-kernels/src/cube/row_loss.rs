@@ -32,19 +32,19 @@ pub(super) fn row_loss(
     let mut shared = Shared::<[f32]>::new_slice(LANES);
     let mut center = 0.0f32;
     let mut deviation = 1.0f32;
+    let none = Sequence::<f32>::new();
     if comptime!(form.standardized.is_some()) {
         let nodes = comptime!(form.standardized.expect("it was checked").0);
-        let none = Sequence::<f32>::new();
         let mut sum = 0.0f32;
         for row in range_stepped(lane, n_rows, LANES) {
-            let number = value_of(inputs, &none, row, 0, comptime!(program.nodes[nodes[0]]));
-            sum += number * value_of(inputs, &none, row, 0, comptime!(program.nodes[nodes[1]]));
+            let number = value_of(inputs, &none, &none, row, 0, comptime!(program.nodes[nodes[0]]));
+            sum += number * value_of(inputs, &none, &none, row, 0, comptime!(program.nodes[nodes[1]]));
         }
         center = sum_of_lanes(&mut shared, lane, sum) * mean;
         let mut square = 0.0f32;
         for row in range_stepped(lane, n_rows, LANES) {
-            let number = value_of(inputs, &none, row, 0, comptime!(program.nodes[nodes[0]])) - center;
-            square += number * number * value_of(inputs, &none, row, 0, comptime!(program.nodes[nodes[1]]));
+            let number = value_of(inputs, &none, &none, row, 0, comptime!(program.nodes[nodes[0]])) - center;
+            square += number * number * value_of(inputs, &none, &none, row, 0, comptime!(program.nodes[nodes[1]]));
         }
         let epsilon = comptime!(f32::from_bits(form.standardized.expect("it was checked").1));
         deviation = (sum_of_lanes(&mut shared, lane, square) / (f32::cast_from(n_rows) - 1.0)).sqrt() + epsilon;
@@ -59,7 +59,7 @@ pub(super) fn row_loss(
         let mut values = Sequence::<f32>::new();
         #[unroll]
         for i in 0..comptime!(program.nodes.len()) {
-            let mut value = value_of(inputs, &values, row, 0, comptime!(program.nodes[i]));
+            let mut value = value_of(inputs, &none, &values, row, 0, comptime!(program.nodes[i]));
             if comptime!(form.standardized.is_some_and(|(nodes, _)| nodes[0] == i)) {
                 value = (value - center) / deviation;
             }

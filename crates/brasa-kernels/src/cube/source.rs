@@ -9,7 +9,6 @@ use cubecl_cpp::target::Cuda;
 
 use super::activation::{activation_backward, activation_forward};
 use super::adam::{adam, clip_scale};
-use super::choice::choice;
 use super::concat::{concat, split};
 use super::cubecl::cmma::MatrixLayout;
 use super::cubecl::ir::{
@@ -21,13 +20,12 @@ use super::cubecl::server::Handle;
 use super::cubecl::std::tensor::layout::linear::{LinearViewLaunch, linear_view};
 use super::cubecl::zspace::{Shape, Strides};
 use super::cubecl::{Compiler, CubeKernel, define_kernel};
-use super::density::density;
 use super::elementwise::elementwise;
 use super::gae::gae;
 use super::graph_attention::{Form, attention_forward, attention_scores_backward, attention_values_backward};
 use super::layer_norm::{layer_norm_backward, layer_norm_forward};
 use super::row_loss::{LossForm, row_loss};
-use super::squash::{squash_backward, squash_forward};
+use super::row_rule::row_rule;
 use crate::Activation;
 use crate::elementwise::{Load, Node, Operation, Part, Program, Rows};
 
@@ -50,16 +48,11 @@ pub fn cuda_sources() -> Vec<(String, String)> {
         let name = format!("gae-{with_discount}");
         all.push(source!(name, gae, t(), t(), t(), t(), t(), t(), t(), 0.9, 0.9, with_discount));
     }
-    all.push(source!("squash_forward", squash_forward, t(), t(), t(), t(), 0.9, 0.7));
-    all.push(source!("squash_backward", squash_backward, t(), t(), t(), t(), t()));
     all.push(source!("clip_scale", clip_scale, t(), t(), 0.5, 1e-6));
     all.push(source!("adam", adam, t(), t(), t(), t(), t(), t(), t(), 0.9, 0.9, 0.1, 0.1, 1e-8, 0.0, 1e-3, 1.0));
-    for with_mask in [false, true] {
-        let name = format!("choice-{with_mask}");
-        all.push(source!(name, choice, t(), t(), t(), t(), t(), t(), t(), -1e9, -87.0, with_mask));
-    }
-    for shared in [false, true] {
-        all.push(source!(format!("density-{shared}"), density, t(), t(), t(), t(), t(), t(), 0.9, shared));
+    for (name, program) in crate::row_rule::programs() {
+        let inputs = (0..3).map(|_| t()).collect();
+        all.push(source!(format!("row_rule-{name}"), row_rule, inputs, t(), t(), 64, 64, program));
     }
     for standardized in [None, Some(([1, 2], 1e-8f32.to_bits()))] {
         let form = LossForm { n_groups: 2, standardized };
@@ -167,6 +160,7 @@ fn every_node() -> Program {
         Operation::Cos,
         Operation::Exp,
         Operation::Ln,
+        Operation::Tanh,
         Operation::Floor,
     ];
     let constant = Node::Constant(0.1f32.to_bits());

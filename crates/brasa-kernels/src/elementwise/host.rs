@@ -194,6 +194,8 @@ fn compute(
             let both = |row| (row_of(row), keys_of(row));
             of_values(to, places, &before[value], both, |(row, keys), value| sum_where(row, keys, value));
         }
+        #[cfg(feature = "cube")]
+        Node::Given(_) => unreachable!("only kernels give numbers"),
         Node::Step(operation, operands) => {
             let [a, b, c] = operands.map(|operand| &before[operand]);
             step(operation, to, a, b, c);
@@ -270,6 +272,7 @@ fn step(operation: Operation, to: &mut Tile, a: &Tile, b: &Tile, c: &Tile) {
         Operation::Cos => each(to, |i| a[i].cos()),
         Operation::Exp => each(to, |i| a[i].exp()),
         Operation::Ln => each(to, |i| a[i].ln()),
+        Operation::Tanh => each(to, |i| brasa_number::tanh(a[i])),
         Operation::Floor => each(to, |i| a[i].floor()),
     }
 }

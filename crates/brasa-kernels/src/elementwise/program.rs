@@ -45,6 +45,9 @@ pub(crate) enum Node {
         keys: Part,
         value: usize,
     },
+    /// A number that a kernel around the program computes.
+    #[cfg(feature = "cube")]
+    Given(usize),
     /// An operation with earlier nodes; those that it does not use are 0.
     Step(Operation, [usize; 3]),
 }
@@ -125,5 +128,6 @@ pub(crate) enum Operation {
     Cos,
     Exp,
     Ln,
+    Tanh,
     Floor,
 }

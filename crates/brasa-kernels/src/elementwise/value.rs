@@ -2,6 +2,8 @@
 
 use std::ops::{Add, Div, Mul, Neg, Not, Sub};
 
+use brasa_number::Number;
+
 use super::{Formulas, Node, Operation};
 
 /// A number per element, in a formula of [`super::elementwise`]. Conditions are numbers, too: 1 where they hold, and 0 elsewhere.
@@ -97,6 +99,11 @@ impl<'a> Value<'a> {
         let square = t * t;
         let series = ((((square * (1.0 / 9.0)) + 1.0 / 7.0) * square + 0.2) * square + 1.0 / 3.0) * square + 1.0;
         self.abs().lower(0.25).select(t * 2.0 * series, (self + 1.0).ln())
+    }
+
+    /// The hyperbolic tangent.
+    pub fn tanh(self) -> Self {
+        self.unary(Operation::Tanh)
     }
 
     /// The largest whole number that is not above this.
@@ -208,5 +215,45 @@ impl Not for Value<'_> {
 
     fn not(self) -> Self {
         self.select(0.0, 1.0)
+    }
+}
+
+impl Number for Value<'_> {
+    type Mask = Self;
+
+    fn constant(self, value: f64) -> Self {
+        Value::constant(self, value)
+    }
+
+    fn exp(self) -> Self {
+        Value::exp(self)
+    }
+
+    fn ln(self) -> Self {
+        Value::ln(self)
+    }
+
+    fn ln_1p(self) -> Self {
+        Value::ln_1p(self)
+    }
+
+    fn tanh(self) -> Self {
+        Value::tanh(self)
+    }
+
+    fn sqrt(self) -> Self {
+        Value::sqrt(self)
+    }
+
+    fn lower(self, other: Self) -> Self {
+        Value::lower(self, other)
+    }
+
+    fn equal(self, other: Self) -> Self {
+        Value::equal(self, other)
+    }
+
+    fn select(mask: Self, yes: Self, no: Self) -> Self {
+        Value::select(mask, yes, no)
     }
 }

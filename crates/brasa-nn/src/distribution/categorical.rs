@@ -2,14 +2,10 @@
 //!
 //! All functions use the log-softmax: logarithms of rounded probabilities make entropies and ratios NaN.
 
-use brasa_kernels::{HostTensor, JudgedChoice, concat, elementwise, judged_choice, with_jacobian};
+use brasa_kernels::{HostTensor, Rows, concat, elementwise, row_rule};
+use brasa_number::{Categorical, RowRule, Single};
+use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
-use burn::tensor::{Int, Tensor};
-
-/// Logit of masked actions; minus infinity would make gradients NaN (0 times infinity).
-const MASKED: f32 = -1e9;
-/// Log-probabilities below this are those of masked actions, or of actions whose probability is 0 in 32 bits.
-const ILLEGAL: f32 = -87.0;
 
 /// Actions `[n_rows, heads]`, by the Gumbel-max trick, and their log-probabilities `[n_rows]`, without gradients; without noise, the most
 /// probable actions, NaN where the logits are NaN.
@@ -45,9 +41,7 @@ fn draw_on_device(
     let [n_rows, width] = logits.dims();
     let legal = mask.map(|mask| {
         let [legal] = elementwise([n_rows, width], |formulas| {
-            let (logit, mask) = (formulas.read(logits), formulas.read(mask));
-            // As in `log_probs`.
-            [vec![logit * mask + (mask - 1.0) * f64::from(-MASKED)]]
+            [vec![Categorical { masked: true }.key([formulas.read(logits)], formulas.read(mask))]]
         });
         legal
     });
@@ -87,7 +81,7 @@ pub fn draw_rows(
     actions: &mut Vec<f32>,
     log_probs: &mut Vec<f32>,
 ) {
-    let mut rows = Rows::new(logits, mask, heads);
+    let mut rows = Logits::new(logits, mask, heads);
     let (n_rows, width) = (rows.n, rows.width);
     for row in 0..n_rows {
         let row_log_probs = rows.log_probs(row);
@@ -104,7 +98,7 @@ pub fn draw_rows(
     }
 }
 
-/// Log-probabilities of `action` and entropies, `[n_rows]` each.
+/// Log-probabilities of `action` and entropies, `[n_rows]` each: sums over heads.
 ///
 /// # Shapes
 /// - `logits`, `mask`, `heads`: as for [`log_probs`]
@@ -115,88 +109,23 @@ pub fn evaluate(
     action: Tensor<2>,
     heads: &[usize],
 ) -> (Tensor<1>, Tensor<1>) {
-    let numbers = (HostTensor::of(&logits), mask.as_ref().map(HostTensor::of), HostTensor::of(&action));
-    let (Some(on_host), None | Some(Some(_)), Some(actions)) = &numbers else {
-        let judged = (heads.len() == 1).then(|| judged_choice(&logits, mask.as_ref(), &action, MASKED, ILLEGAL));
-        let Some(JudgedChoice { log_prob, entropy, by_log_prob, by_entropy }) = judged.flatten() else {
-            return in_operations(logits, mask, action, heads);
-        };
-        let with = |y: Tensor<1>, jacobian| match logits.is_autodiff() {
-            true => with_jacobian(y, logits.clone(), jacobian),
-            false => y,
-        };
-        return (with(log_prob, by_log_prob), with(entropy, by_entropy));
+    let n_rows = action.dims()[0];
+    let columns = |tensor: &Tensor<2>, at: usize, n: usize| match tensor.dims()[1] == n {
+        true => tensor.clone(),
+        false => tensor.clone().slice([0..n_rows, at..at + n]),
     };
-    let [n_rows, width] = logits.dims();
-    let mask = numbers.1.as_ref().and_then(|mask| mask.as_deref());
-    let Judged { log_prob, entropy, by_log_prob, by_entropy } = judge(on_host, mask, actions, heads);
-    let with = |y: Vec<f32>, jacobian: Vec<f32>| {
-        let y = HostTensor::tensor(y, [n_rows]);
-        match logits.is_autodiff() {
-            true => with_jacobian(y, logits.clone(), HostTensor::tensor(jacobian, [n_rows, width])),
-            false => y,
-        }
-    };
-    (with(log_prob, by_log_prob), with(entropy, by_entropy))
-}
-
-fn in_operations(
-    logits: Tensor<2>,
-    mask: Option<Tensor<2>>,
-    action: Tensor<2>,
-    heads: &[usize],
-) -> (Tensor<1>, Tensor<1>) {
-    let log_probs = log_probs(logits, mask, heads);
-    (log_prob(log_probs.clone(), action, heads), entropy(log_probs))
-}
-
-/// Log-probabilities and entropies with their derivatives by the outputs of an actor.
-pub struct Judged {
-    /// `[n_rows]`.
-    pub log_prob: Vec<f32>,
-    /// `[n_rows]`.
-    pub entropy: Vec<f32>,
-    /// `[n_rows, n_actions]`: derivatives of the log-probability.
-    pub by_log_prob: Vec<f32>,
-    /// `[n_rows, n_actions]`: derivatives of the entropy.
-    pub by_entropy: Vec<f32>,
-}
-
-/// [`evaluate`] in the memory of the CPU.
-pub fn judge(logits: &[f32], mask: Option<&[f32]>, actions: &[f32], heads: &[usize]) -> Judged {
-    let mut rows = Rows::new(logits, mask, heads);
-    let (n_rows, width) = (rows.n, rows.width);
-    let (mut log_probs, mut entropies) = (Vec::with_capacity(n_rows), Vec::with_capacity(n_rows));
-    // d ln p_a / d z_j = [j = a] - p_j; d H / d z_j = -p_j (ln p_j + H), with the entropy H of the head.
-    let (mut by_log_prob, mut by_entropy) = (vec![0.0; n_rows * width], vec![0.0; n_rows * width]);
-    for (row, actions) in actions.chunks_exact(heads.len()).enumerate() {
-        let row_log_probs = rows.log_probs(row);
-        let (mut log_prob, mut entropy) = (0.0, 0.0);
-        for ((at, n), action) in offsets(heads).zip(actions) {
-            let (scores, action) = (&row_log_probs[at..at + n], *action as usize);
-            let part = row * width + at..row * width + at + n;
-            let (by_log_prob, by_entropy) = (&mut by_log_prob[part.clone()], &mut by_entropy[part]);
-            let mut of_head = 0.0;
-            for (score, to) in scores.iter().zip(by_log_prob.iter_mut()) {
-                // Illegal actions have no share, not even a small one times their logarithm.
-                let p = if *score < ILLEGAL { 0.0 } else { brasa_number::exp_of_negative(*score) };
-                of_head -= p * score;
-                *to = -p;
-            }
-            let gradients = by_log_prob.iter().zip(scores).zip(by_entropy);
-            gradients.for_each(|((minus_p, score), to)| *to = minus_p * (score + of_head));
-            by_log_prob[action] += 1.0;
-            log_prob += scores[action];
-            entropy += of_head;
-        }
-        log_probs.push(log_prob);
-        entropies.push(entropy);
-    }
-    Judged { log_prob: log_probs, entropy: entropies, by_log_prob, by_entropy }
+    let of_heads = offsets(heads).enumerate().map(|(head, (at, n))| {
+        let (logits, mask) = (columns(&logits, at, n), mask.as_ref().map(|mask| columns(mask, at, n)));
+        let taken = columns(&action, head, 1);
+        let rows = Rows { results: [&logits], data: mask.as_ref(), taken: Some(&taken) };
+        row_rule(Categorical { masked: mask.is_some() }, &rows).1
+    });
+    let [log_prob, entropy] = of_heads.reduce(|[a, b], [c, d]| [a + c, b + d]).expect("there is a head");
+    (log_prob, entropy)
 }
 
 /// Rows of logits on the CPU.
-struct Rows<'a> {
+struct Logits<'a> {
     logits: &'a [f32],
     mask: Option<&'a [f32]>,
     heads: &'a [usize],
@@ -205,7 +134,7 @@ struct Rows<'a> {
     log_probs: Vec<f32>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> Logits<'a> {
     fn new(logits: &'a [f32], mask: Option<&'a [f32]>, heads: &'a [usize]) -> Self {
         let width = heads.iter().sum();
         Self { logits, mask, heads, n: logits.len() / width, width, log_probs: vec![0.0; width] }
@@ -217,8 +146,8 @@ impl<'a> Rows<'a> {
         let part = row * *width..(row + 1) * *width;
         log_probs.copy_from_slice(&logits[part.clone()]);
         if let Some(mask) = mask {
-            // As in `log_probs`.
-            log_probs.iter_mut().zip(&mask[part]).for_each(|(x, mask)| *x = *x * mask + (mask - 1.0) * -MASKED);
+            let legal = |x: f32, mask: f32| Categorical { masked: true }.key([Single(x)], Single(mask)).0;
+            log_probs.iter_mut().zip(&mask[part]).for_each(|(x, mask)| *x = legal(*x, *mask));
         }
         pulp::Arch::new().dispatch(
             #[inline(always)]
@@ -238,7 +167,7 @@ impl<'a> Rows<'a> {
 }
 
 /// First column and number of actions of every head.
-fn offsets(heads: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn offsets(heads: &[usize]) -> impl Iterator<Item = (usize, usize)> {
     heads.iter().scan(0, |at, n| Some((std::mem::replace(at, *at + n), *n)))
 }
 
@@ -250,8 +179,8 @@ fn offsets(heads: &[usize]) -> impl Iterator<Item = (usize, usize)> {
 /// - `heads`: actions per head
 pub fn log_probs(logits: Tensor<2>, mask: Option<Tensor<2>>, heads: &[usize]) -> Tensor<2> {
     let logits = match mask {
-        // The addition keeps gradients of legal actions exact and those of illegal ones 0.
-        Some(mask) => logits.clone() * mask.clone() + (mask - 1.0) * -MASKED,
+        // As in `Categorical`.
+        Some(mask) => logits.clone() * mask.clone() + (mask - 1.0) * Categorical::MASKED_BY,
         None => logits,
     };
     if heads.len() == 1 {
@@ -261,36 +190,9 @@ pub fn log_probs(logits: Tensor<2>, mask: Option<Tensor<2>>, heads: &[usize]) ->
     Tensor::cat(parts.collect(), 1)
 }
 
-/// Log-probability of `action`, `[n_rows]`: the sum over heads.
-///
-/// # Shapes
-/// - `log_probs`: of [`log_probs`]
-/// - `action`: `[n_rows, heads]`, indices within each head
-pub fn log_prob(log_probs: Tensor<2>, action: Tensor<2>, heads: &[usize]) -> Tensor<1> {
-    let index = options(action, heads);
-    let chosen = log_probs.gather(1, index);
-    if heads.len() == 1 { chosen.squeeze_dim(1) } else { chosen.sum_dim(1).squeeze_dim(1) }
-}
-
 /// `[n_rows]`: 1 if more actions are legal than there are heads, 0 if no head has a choice.
 pub fn has_choice(mask: Tensor<2>, n_heads: usize) -> Tensor<1> {
     mask.sum_dim(1).squeeze_dim(1).greater_scalar(n_heads as f32 + 0.5).float()
-}
-
-/// Entropy in nats, `[n_rows]`, over legal actions: the sum over heads.
-pub fn entropy(log_probs: Tensor<2>) -> Tensor<1> {
-    // exp underflows to exactly 0 for illegal actions, and 0 times a finite number is 0.
-    -(log_probs.clone().exp() * log_probs).sum_dim(1).squeeze_dim(1)
-}
-
-/// Columns of the actions in `action`, `[n_rows, heads]`.
-fn options(action: Tensor<2>, heads: &[usize]) -> Tensor<2, Int> {
-    if heads.len() == 1 {
-        return action.int();
-    }
-    let starts: Vec<f32> = offsets(heads).map(|(at, _)| at as f32).collect();
-    let starts = Tensor::<1>::from_floats(starts.as_slice(), &action.device().without_autodiff());
-    (action.without_autodiff() + starts.unsqueeze()).int()
 }
 
 #[cfg(test)]
@@ -303,6 +205,21 @@ mod tests {
         let ends: Vec<usize> = offsets(heads).map(|(at, n)| at + n - 1).collect();
         let flag = |(i, x): (usize, &f32)| f32::from(ends.contains(&(i % width)) || *x > 0.0);
         numbers.iter().enumerate().map(flag).collect()
+    }
+
+    /// [`evaluate`] in operations of the backend.
+    fn in_operations(
+        logits: Tensor<2>,
+        mask: Option<Tensor<2>>,
+        action: Tensor<2>,
+        heads: &[usize],
+    ) -> (Tensor<1>, Tensor<1>) {
+        let log_probs = log_probs(logits, mask, heads);
+        let starts: Vec<f32> = offsets(heads).map(|(at, _)| at as f32).collect();
+        let starts = Tensor::<1>::from_floats(starts.as_slice(), &action.device());
+        let log_prob = log_probs.clone().gather(1, (action + starts.unsqueeze()).int()).sum_dim(1).squeeze_dim(1);
+        // exp underflows to exactly 0 for illegal actions, and 0 times a finite number is 0.
+        (log_prob, -(log_probs.clone().exp() * log_probs).sum_dim(1).squeeze_dim(1))
     }
 
     /// On the CPU a loop over memory, on a GPU a kernel.

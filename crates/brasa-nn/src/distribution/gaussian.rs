@@ -1,14 +1,13 @@
 //! Independent normal distributions.
 
-use std::f32::consts::{E, PI};
-
-use brasa_kernels::{HostTensor, JudgedDensity, judged_density, with_jacobian};
+use brasa_kernels::{HostTensor, Rows, row_rule};
+use brasa_number::{HALF_LN_2_PI, Normal, NormalDraw};
 use burn::tensor::Tensor;
 
 /// `mean + exp(log_std) noise` and its log-density `[n_rows]`, without gradients; the mean without noise.
 ///
 /// # Shapes
-/// - `mean`, `log_std`: as for [`log_prob`]
+/// - `mean`, `log_std`: as for [`evaluate`]
 /// - `noise`: `[n_rows, n]`
 pub fn draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Option<Tensor<2>>) -> (Tensor<2>, Tensor<1>) {
     let inputs = (HostTensor::of(&mean), HostTensor::of(&log_std), noise.as_ref().map(HostTensor::of));
@@ -17,7 +16,7 @@ pub fn draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Option<Tensor<2>>) -> (T
             Some(noise) => mean.clone() + log_std.clone().exp() * noise,
             None => mean.clone(),
         };
-        return (action.clone(), log_prob(mean, log_std, action));
+        return (action.clone(), evaluate(mean, log_std, action, false).0);
     };
     let [n_rows, n] = mean.dims();
     let Some(Some(noises)) = &inputs.2 else {
@@ -49,83 +48,32 @@ pub fn draw_rows(
     }
 }
 
-/// Log-density of `action`, `[n_rows]`: the sum over dimensions.
+/// Log-densities of `value` and entropies, `[n_rows]` each.
 ///
 /// # Shapes
-/// - `mean`, `action`: `[n_rows, n]`
+/// - `mean`: `[n_rows, n]`
 /// - `log_std`: `[n_rows, n]` or `[1, n]`
-pub fn log_prob(mean: Tensor<2>, log_std: Tensor<2>, action: Tensor<2>) -> Tensor<1> {
-    let [n_rows, n] = mean.dims();
-    let inputs = if action.is_autodiff() { [None, None, None] } else { [&mean, &log_std, &action].map(HostTensor::of) };
-    let [Some(means), Some(log_stds), Some(actions)] = inputs else {
-        let judged = if action.is_autodiff() { None } else { judged_density(&mean, &log_std, &action) };
-        if let Some(JudgedDensity { log_prob, by_mean, by_log_std }) = judged {
-            return with_jacobians(log_prob, [(mean, by_mean), (log_std, by_log_std)]);
-        }
-        return in_operations(mean, log_std, action);
-    };
-    let Judged { log_prob, by_mean, by_log_std } = judge(&means, &log_stds, &actions, n);
-    let [by_mean, by_log_std] = [by_mean, by_log_std].map(|jacobian| HostTensor::tensor(jacobian, [n_rows, n]));
-    with_jacobians(HostTensor::tensor(log_prob, [n_rows]), [(mean, by_mean), (log_std, by_log_std)])
+/// - `value`: `[n_rows, n]`, before tanh, without gradients: it cannot be recovered from `tanh(u)` near the bounds
+pub fn evaluate(mean: Tensor<2>, log_std: Tensor<2>, value: Tensor<2>, squash: bool) -> (Tensor<1>, Tensor<1>) {
+    let rows = Rows { results: [&mean, &log_std], data: Some(&value), taken: None };
+    let (_, [log_prob, entropy]) = row_rule(Normal { squash }, &rows);
+    (log_prob, entropy)
 }
 
-fn in_operations(mean: Tensor<2>, log_std: Tensor<2>, action: Tensor<2>) -> Tensor<1> {
-    let n = mean.dims()[1];
-    let scaled = (action - mean) * (-log_std.clone()).exp();
-    let half = (scaled.square() * 0.5 + log_std).sum_dim(1).squeeze_dim::<1>(1);
-    -half - half_log_2_pi(n)
-}
-
-/// `y` as a function of each input that has gradients.
-fn with_jacobians(y: Tensor<1>, inputs: [(Tensor<2>, Tensor<2>); 2]) -> Tensor<1> {
-    let tracked = inputs.into_iter().filter(|(x, _)| x.is_autodiff());
-    tracked.fold(y, |y, (x, jacobian)| with_jacobian(y, x, jacobian))
-}
-
-/// Log-densities with their derivatives.
-pub struct Judged {
-    /// `[n_rows]`.
-    pub log_prob: Vec<f32>,
-    /// `[n_rows, n]`.
-    pub by_mean: Vec<f32>,
-    /// `[n_rows, n]`.
-    pub by_log_std: Vec<f32>,
-}
-
-/// [`log_prob`] in the memory of the CPU, of `n` dimensions.
-pub fn judge(means: &[f32], log_stds: &[f32], actions: &[f32], n: usize) -> Judged {
-    let n_rows = means.len() / n;
-    let mut log_probs = Vec::with_capacity(n_rows);
-    // With z = (a - m) / s: d / d m = z / s, d / d ln s = z^2 - 1.
-    let (mut by_mean, mut by_log_std) = (Vec::with_capacity(n_rows * n), Vec::with_capacity(n_rows * n));
-    let shared: Option<Vec<f32>> = (log_stds.len() == n).then(|| log_stds.iter().map(|x| (-x).exp()).collect());
-    for (row, (means, actions)) in means.chunks_exact(n).zip(actions.chunks_exact(n)).enumerate() {
-        let mut half = half_log_2_pi(n);
-        for (i, ((mean, action), log_std)) in means.iter().zip(actions).zip(of_row(log_stds, row, n)).enumerate() {
-            let inverse = shared.as_ref().map_or_else(|| (-log_std).exp(), |shared| shared[i]);
-            let scaled = (action - mean) * inverse;
-            half += 0.5 * scaled * scaled + log_std;
-            by_mean.push(scaled * inverse);
-            by_log_std.push(scaled * scaled - 1.0);
-        }
-        log_probs.push(-half);
-    }
-    Judged { log_prob: log_probs, by_mean, by_log_std }
-}
-
-/// Entropy in nats: `sum(log_std) + n/2 ln(2 pi e)`, one number per row of `log_std`.
-pub fn entropy(log_std: Tensor<2>) -> Tensor<1> {
-    let n = log_std.dims()[1];
-    log_std.sum_dim(1).squeeze_dim::<1>(1) + 0.5 * (2.0 * PI * E).ln() * n as f32
-}
-
-/// [`entropy`] of a row in the memory of the CPU.
-pub fn entropy_of_row(log_std: &[f32]) -> f32 {
-    log_std.iter().sum::<f32>() + 0.5 * (2.0 * PI * E).ln() * log_std.len() as f32
+/// A differentiable sample `tanh(mean + exp(log_std) noise)`, `[n_rows, n]`, and its log-density, `[n_rows]`.
+///
+/// # Shapes
+/// - `mean`, `log_std`: `[n_rows, n]`
+/// - `noise`: `[n_rows, n]`, without gradients
+pub fn squashed_sample(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
+    let rows = Rows { results: [&mean, &log_std], data: Some(&noise), taken: None };
+    let rule = NormalDraw { squash: true, log_std_range: (f64::NEG_INFINITY, f64::INFINITY) };
+    let ([action], [log_prob]) = row_rule(rule, &rows);
+    (action, log_prob)
 }
 
 fn half_log_2_pi(n: usize) -> f32 {
-    0.5 * (2.0 * PI).ln() * n as f32
+    HALF_LN_2_PI as f32 * n as f32
 }
 
 /// The numbers of a row, or those of all rows.
@@ -137,6 +85,14 @@ fn of_row(numbers: &[f32], row: usize, n: usize) -> &[f32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The log-density in operations of the backend.
+    fn in_operations(mean: Tensor<2>, log_std: Tensor<2>, action: Tensor<2>) -> Tensor<1> {
+        let n = mean.dims()[1];
+        let scaled = (action - mean) * (-log_std.clone()).exp();
+        let half = (scaled.square() * 0.5 + log_std).sum_dim(1).squeeze_dim::<1>(1);
+        -half - half_log_2_pi(n)
+    }
 
     /// On the CPU a loop over memory, on a GPU a kernel.
     #[test]
@@ -156,7 +112,7 @@ mod tests {
                     let [by_mean, by_log_std] = [mean, log_std].map(|leaf| leaf.grad(&grads).expect("it is a leaf"));
                     [y.inner(), by_mean, by_log_std].map(|t| t.into_data().iter::<f32>().collect::<Vec<_>>())
                 };
-                let ours = run(&|mean, log_std| log_prob(mean, log_std, action.clone()));
+                let ours = run(&|mean, log_std| evaluate(mean, log_std, action.clone(), false).0);
                 let operations = run(&|mean, log_std| in_operations(mean, log_std, action.clone()));
                 for (ours, expected) in ours.iter().flatten().zip(operations.iter().flatten()) {
                     assert!((ours - expected).abs() < 1e-5 * expected.abs().max(1.0), "{ours} instead of {expected}");

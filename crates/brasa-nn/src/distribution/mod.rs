@@ -4,4 +4,3 @@
 
 pub mod categorical;
 pub mod gaussian;
-pub mod squashed;

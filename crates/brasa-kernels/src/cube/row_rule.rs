@@ -1,0 +1,124 @@
+//! Rules of rows of any width, from recorded programs: one thread per row, with loops over its columns.
+
+use burn_cubecl::tensor::CubeTensor;
+
+use super::cubecl::{self, prelude::*};
+use super::elementwise::{OTHERS, value_of};
+use super::{empty, threads};
+use crate::elementwise::Program;
+use crate::row_rule::RowProgram;
+
+#[cube(launch, create_dummy_kernel)]
+pub(super) fn row_rule(
+    inputs: &Sequence<OwnedTensor<f32>>,
+    results: &mut Tensor<f32>,
+    columns: &mut Tensor<f32>,
+    n_rows: usize,
+    width: usize,
+    #[comptime] program: RowProgram,
+) {
+    let row = ABSOLUTE_POS;
+    if row < n_rows {
+        let none = Sequence::<f32>::new();
+        let mut top = f32::min_value();
+        if comptime!(program.key.is_some()) {
+            for column in 0..width {
+                let key_program = comptime!(program.key.clone().expect("it was checked"));
+                let last = comptime!(key_program.outputs[0][0]);
+                let values = values_of(inputs, &none, row, column, key_program);
+                let key = *values.index(last);
+                // What is not a number is the greatest: it must show.
+                top = select(key > top || key != key, key, top);
+            }
+        }
+        let mut cells = Sequence::<RuntimeCell<f32>>::new();
+        #[unroll]
+        for _ in 0..comptime!(program.sums.outputs[0].len()) {
+            cells.push(RuntimeCell::<f32>::new(0.0));
+        }
+        for column in 0..width {
+            let mut given = Sequence::<f32>::new();
+            given.push(f32::cast_from(column));
+            given.push(top);
+            let values = values_of(inputs, &given, row, column, comptime!(program.sums.clone()));
+            #[unroll]
+            for i in 0..comptime!(program.sums.outputs[0].len()) {
+                let cell = cells.index(i);
+                cell.store(cell.read() + *values.index(comptime!(program.sums.outputs[0][i])));
+            }
+        }
+        let mut sums = Sequence::<f32>::new();
+        #[unroll]
+        for i in 0..comptime!(program.sums.outputs[0].len()) {
+            sums.push(cells.index(i).read());
+        }
+        let whole = values_of(inputs, &sums, row, 0, comptime!(program.row.clone()));
+        #[unroll]
+        for i in 0..comptime!(program.n_results) {
+            let to = row * results.stride(0) + i * results.stride(1);
+            results[to] = *whole.index(comptime!(program.row.outputs[0][i]));
+        }
+        for column in 0..width {
+            let mut given = Sequence::<f32>::new();
+            given.push(f32::cast_from(column));
+            given.push(top);
+            #[unroll]
+            for i in comptime!(program.n_results)..comptime!(program.row.outputs[0].len()) {
+                given.push(*whole.index(comptime!(program.row.outputs[0][i])));
+            }
+            let values = values_of(inputs, &given, row, column, comptime!(program.columns.clone()));
+            #[unroll]
+            for i in 0..comptime!(program.columns.outputs[0].len()) {
+                let to = row * columns.stride(0) + (i * width + column) * columns.stride(1);
+                columns[to] = *values.index(comptime!(program.columns.outputs[0][i]));
+            }
+        }
+    }
+}
+
+/// The values of all nodes of a program.
+#[cube]
+fn values_of(
+    inputs: &Sequence<OwnedTensor<f32>>,
+    given: &Sequence<f32>,
+    row: usize,
+    column: usize,
+    #[comptime] program: Program,
+) -> Sequence<f32> {
+    let mut values = Sequence::<f32>::new();
+    #[unroll]
+    for i in 0..comptime!(program.nodes.len()) {
+        let value = value_of(inputs, given, &values, row, column, comptime!(program.nodes[i]));
+        values.push(value);
+    }
+    values
+}
+
+/// Results `[n_rows, R]`, and numbers of the columns side by side, `[n_rows, width]` each; there are rows. `None` if the device has too few places
+/// for all matrices.
+pub(crate) fn launch(
+    program: &RowProgram,
+    inputs: Vec<CubeTensor>,
+    [n_rows, width]: [usize; 2],
+) -> Option<(CubeTensor, CubeTensor)> {
+    let like = inputs[0].clone();
+    let places = like.client.properties().hardware.max_bindings as usize;
+    if inputs.len() + 2 + OTHERS > places {
+        return None;
+    }
+    let results = empty(&like, [n_rows, program.n_results]);
+    let columns = empty(&like, [n_rows, program.columns.outputs[0].len() * width]);
+    let (count, dim) = threads(&like, n_rows);
+    row_rule::launch(
+        &like.client,
+        count,
+        dim,
+        inputs.into_iter().map(CubeTensor::into_tensor_arg).collect(),
+        results.clone().into_tensor_arg(),
+        columns.clone().into_tensor_arg(),
+        n_rows,
+        width,
+        program.clone(),
+    );
+    Some((results, columns))
+}

@@ -1,0 +1,102 @@
+//! Distributions of actions.
+
+use std::f64::consts::LN_2;
+
+use crate::{Number, Place, RowRule};
+
+/// Half of `ln(2 pi)`.
+pub const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_7;
+
+/// One choice: the log-probability of the action that is taken, and the entropy in nats.
+///
+/// With logits `z` from which the greatest is subtracted and `S = sum(e^z)`: `ln p_a = z_a - ln S` and `H = ln S - sum(z e^z) / S`.
+#[derive(Debug, Clone, Copy)]
+pub struct Categorical {
+    /// Whether the data of a column are 1 for a legal action and 0 for others.
+    pub masked: bool,
+}
+
+impl Categorical {
+    /// What is subtracted from the logit of an illegal action. With infinity its gradient would be NaN.
+    pub const MASKED_BY: f64 = 1e9;
+}
+
+impl RowRule<1, 0, 3, 2> for Categorical {
+    const HAS_KEY: bool = true;
+
+    #[inline(always)]
+    fn key<N: Number>(&self, [logit]: [N; 1], mask: N) -> N {
+        // The addition keeps derivatives of legal actions exact and those of illegal ones 0.
+        if self.masked { logit * mask + (mask - 1.0) * Self::MASKED_BY } else { logit }
+    }
+
+    #[inline(always)]
+    fn column<N: Number>(&self, logit: [N; 1], mask: N, at: Place<N>) -> ([N; 0], [N; 3]) {
+        let z = self.key(logit, mask) - at.top;
+        // Illegal actions have no share, not even a small one times their logarithm; nor those whose probability is 0 in 32 bits.
+        let share = N::select(z.lower(z.constant(-87.0)), z.constant(0.0), z.exp());
+        ([], [share, share * z, z.or_zero(at.taken)])
+    }
+
+    #[inline(always)]
+    fn row<N: Number>(&self, [sum, energy, taken]: [N; 3], _width: N) -> [N; 2] {
+        let shift = sum.ln();
+        [taken - shift, shift - energy / sum]
+    }
+}
+
+/// Independent normal distributions, which may be squashed by tanh: the log-density of a value before tanh, and the entropy in nats. There is no
+/// closed form of the entropy with tanh: minus the log-density is an estimate.
+#[derive(Debug, Clone, Copy)]
+pub struct Normal {
+    /// Whether tanh squashes values.
+    pub squash: bool,
+}
+
+impl RowRule<2, 0, 2, 2> for Normal {
+    #[inline(always)]
+    fn column<N: Number>(&self, [mean, log_std]: [N; 2], value: N, _: Place<N>) -> ([N; 0], [N; 2]) {
+        let scaled = (value - mean) * (-log_std).exp();
+        let density = scaled.square() * -0.5 - log_std;
+        ([], [if self.squash { density - log_derivative(value) } else { density }, log_std])
+    }
+
+    #[inline(always)]
+    fn row<N: Number>(&self, [density, log_std]: [N; 2], width: N) -> [N; 2] {
+        let log_prob = density - width * HALF_LN_2_PI;
+        [log_prob, if self.squash { -log_prob } else { log_std + width * (HALF_LN_2_PI + 0.5) }]
+    }
+}
+
+/// A sample of a [`Normal`] from standard normal noise: the value after tanh if there is one, and the log-density.
+#[derive(Debug, Clone, Copy)]
+pub struct NormalDraw {
+    /// Whether tanh squashes values.
+    pub squash: bool,
+    /// Bounds of the logarithm of the deviation.
+    pub log_std_range: (f64, f64),
+}
+
+impl RowRule<2, 1, 1, 1> for NormalDraw {
+    #[inline(always)]
+    fn column<N: Number>(&self, [mean, log_std]: [N; 2], noise: N, _: Place<N>) -> ([N; 1], [N; 1]) {
+        let log_std = log_std.clamp(self.log_std_range.0, self.log_std_range.1);
+        let value = mean + log_std.exp() * noise;
+        // The density of a value is that of the noise divided by the deviation.
+        let density = noise.square() * -0.5 - log_std;
+        if self.squash { ([value.tanh()], [density - log_derivative(value)]) } else { ([value], [density]) }
+    }
+
+    #[inline(always)]
+    fn row<N: Number>(&self, [density]: [N; 1], width: N) -> [N; 1] {
+        [density - width * HALF_LN_2_PI]
+    }
+}
+
+/// `ln(1 - tanh(u)^2)`, by which a change of variables lowers the log-density: as `2 (ln 2 - u - softplus(-2u))`, which does not saturate
+/// (Haarnoja et al. 2018, appendix C, in the stable form of Spinning Up).
+#[inline(always)]
+fn log_derivative<N: Number>(u: N) -> N {
+    let softplus = (u * -2.0).max_of(0.0) + (u.abs() * -2.0).exp().ln_1p();
+    (softplus + u - LN_2) * -2.0
+}
