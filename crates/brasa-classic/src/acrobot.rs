@@ -4,14 +4,11 @@
 //! Coding" (1996), with the dynamics of Sutton and Barto's book. Numbers and the order of operations are those of
 //! `Acrobot-v1` in [Gymnasium](https://gymnasium.farama.org/environments/classic_control/acrobot/).
 
+use std::array::from_fn;
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
-use brasa_env::{Env, EnvRng, EnvSpec, Space, Step};
-use ndarray::{ArrayView1, ArrayViewMut1};
-use rand::RngExt;
-use serde::{Deserialize, Serialize};
-
-use crate::option_index;
+use brasa_env::{After, RuleEnv, Rules, Space};
+use brasa_number::Number;
 
 const STEP_SECS: f64 = 0.2;
 const GRAVITY_M_PER_S2: f64 = 9.8;
@@ -28,82 +25,51 @@ const MAX_SPEEDS_RAD_PER_S: [f64; 2] = [4.0 * PI, 9.0 * PI];
 /// The acrobot: actions 0, 1 and 2 are torques of -1, 0 and 1 Nm at the joint.
 ///
 /// Every step except the last has reward -1; the episode ends when the tip is one link length above the fixed end.
+pub type Acrobot = RuleEnv<AcrobotRules, 4, 1, 6>;
+
+/// The rules of [`Acrobot`]. A state consists of the angle of the first link from hanging down and of the second from the first, in rad, and of
+/// their speeds, in rad/s.
 #[derive(Debug, Clone, Default)]
-pub struct Acrobot {
-    state: AcrobotState,
-}
-
-/// Angles and angular speeds of the links.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct AcrobotState {
-    /// Angle of the first link from hanging down, then of the second from the first, in rad.
-    pub angles_rad: [f64; 2],
-    /// Their speeds, in rad/s.
-    pub speeds_rad_per_s: [f64; 2],
-}
-
-/// Angles, then speeds.
-type Vector = [f64; 4];
+pub struct AcrobotRules;
 
 /// Derivative of angles and speeds under `torque_nm`: Sutton and Barto, "Reinforcement Learning" (1998), section 11.3.
-fn derivative([angle_1, angle_2, speed_1, speed_2]: Vector, torque_nm: f64) -> Vector {
-    let (sin_2, cos_2) = angle_2.sin_cos();
-    let d1 = MASS * CENTER.powi(2)
-        + MASS * (LENGTH.powi(2) + CENTER.powi(2) + 2.0 * LENGTH * CENTER * cos_2)
-        + 2.0 * INERTIA;
-    let d2 = MASS * (CENTER.powi(2) + LENGTH * CENTER * cos_2) + INERTIA;
-    let phi_2 = MASS * CENTER * GRAVITY_M_PER_S2 * (angle_1 + angle_2 - FRAC_PI_2).cos();
-    let phi_1 = -MASS * LENGTH * CENTER * speed_2.powi(2) * sin_2
-        - 2.0 * MASS * LENGTH * CENTER * speed_2 * speed_1 * sin_2
-        + (MASS * CENTER + MASS * LENGTH) * GRAVITY_M_PER_S2 * (angle_1 - FRAC_PI_2).cos()
+fn derivative<N: Number>([angle_1, angle_2, speed_1, speed_2]: [N; 4], torque_nm: N) -> [N; 4] {
+    const MOMENT: f64 = MASS * LENGTH * CENTER;
+    let (sin_2, cos_2) = (angle_2.sin(), angle_2.cos());
+    let d1 = (cos_2 * (2.0 * LENGTH * CENTER) + (LENGTH * LENGTH + CENTER * CENTER)) * MASS
+        + (MASS * CENTER * CENTER + 2.0 * INERTIA);
+    let d2 = (cos_2 * (LENGTH * CENTER) + CENTER * CENTER) * MASS + INERTIA;
+    let phi_2 = (angle_1 + angle_2 - FRAC_PI_2).cos() * (MASS * CENTER * GRAVITY_M_PER_S2);
+    let phi_1 = -(speed_2.square() * MOMENT * sin_2) - speed_2 * (2.0 * MOMENT) * speed_1 * sin_2
+        + (angle_1 - FRAC_PI_2).cos() * ((MASS * CENTER + MASS * LENGTH) * GRAVITY_M_PER_S2)
         + phi_2;
-    let acceleration_2 = (torque_nm + d2 / d1 * phi_1 - MASS * LENGTH * CENTER * speed_1.powi(2) * sin_2 - phi_2)
-        / (MASS * CENTER.powi(2) + INERTIA - d2.powi(2) / d1);
+    let push = torque_nm + d2 / d1 * phi_1 - speed_1.square() * MOMENT * sin_2 - phi_2;
+    let acceleration_2 = push / (-(d2.square() / d1) + (MASS * CENTER * CENTER + INERTIA));
     let acceleration_1 = -(d2 * acceleration_2 + phi_1) / d1;
     [speed_1, speed_2, acceleration_1, acceleration_2]
 }
 
 /// One step of the classical Runge-Kutta method of order four.
-fn runge_kutta(y: Vector, torque_nm: f64) -> Vector {
-    let moved = |slope: Vector, secs: f64| std::array::from_fn(|i| y[i] + secs * slope[i]);
+fn runge_kutta<N: Number>(y: [N; 4], torque_nm: N) -> [N; 4] {
+    let moved = |slope: [N; 4], secs: f64| from_fn(|i| y[i] + slope[i] * secs);
     let k1 = derivative(y, torque_nm);
     let k2 = derivative(moved(k1, STEP_SECS / 2.0), torque_nm);
     let k3 = derivative(moved(k2, STEP_SECS / 2.0), torque_nm);
     let k4 = derivative(moved(k3, STEP_SECS), torque_nm);
-    std::array::from_fn(|i| y[i] + STEP_SECS / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
+    from_fn(|i| y[i] + (k1[i] + k2[i] * 2.0 + k3[i] * 2.0 + k4[i]) * (STEP_SECS / 6.0))
 }
 
-/// The angle wrapped to `[-pi, pi]`.
-fn wrapped(mut angle_rad: f64) -> f64 {
-    while angle_rad > PI {
-        angle_rad -= TAU;
-    }
-    while angle_rad < -PI {
-        angle_rad += TAU;
-    }
-    angle_rad
+/// The angle wrapped to `[-pi, pi]`. A step turns a link by less than two turns.
+fn wrapped<N: Number>(angle_rad: N) -> N {
+    (0..2).fold(angle_rad, |angle, _| {
+        let angle = N::select(angle.greater(angle.constant(PI)), angle - TAU, angle);
+        N::select(angle.lower(angle.constant(-PI)), angle + TAU, angle)
+    })
 }
 
-impl Acrobot {
-    /// Time limit of `Acrobot-v1` in steps; applied by a wrapper.
-    pub const TIME_LIMIT: u32 = 500;
-
-    /// An acrobot in the given state.
-    pub fn from_state(state: AcrobotState) -> Self {
-        Self { state }
-    }
-
-    fn observe(&self, mut obs: ArrayViewMut1<f32>) {
-        let AcrobotState { angles_rad: [first, second], speeds_rad_per_s } = self.state;
-        let values = [first.cos(), first.sin(), second.cos(), second.sin(), speeds_rad_per_s[0], speeds_rad_per_s[1]];
-        for (out, value) in obs.iter_mut().zip(values) {
-            *out = value as f32;
-        }
-    }
-}
-
-impl Env for Acrobot {
-    type State = AcrobotState;
+impl Rules<4, 1, 6> for AcrobotRules {
+    const TIME_LIMIT: u32 = 500;
+    const TERMINATES: bool = true;
 
     fn obs_space(&self) -> Space {
         let [first, second] = MAX_SPEEDS_RAD_PER_S.map(|speed| speed as f32);
@@ -121,39 +87,25 @@ impl Env for Acrobot {
         Space::Discrete(3)
     }
 
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
+    fn begin<N: Number>(&self, noise: [N; 4]) -> [N; 4] {
+        noise.map(|noise| (noise * 2.0 - 1.0) * 0.1)
     }
 
-    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
-        let mut draw = || [0.1, 0.1].map(|limit: f64| limit * (2.0 * rng.random::<f64>() - 1.0));
-        self.state = AcrobotState { angles_rad: draw(), speeds_rad_per_s: draw() };
-        self.observe(obs);
-    }
-
-    /// # Panics
-    /// If the action is not 0, 1 or 2.
-    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
-        let torque_nm = option_index(action, 0, 3) as f64 - 1.0;
-        let AcrobotState { angles_rad: [a1, a2], speeds_rad_per_s: [s1, s2] } = self.state;
-        let [a1, a2, s1, s2] = runge_kutta([a1, a2, s1, s2], torque_nm);
+    fn step<N: Number>(&self, state: [N; 4], [action]: [N; 1]) -> After<N, 4> {
+        let [angle_1, angle_2, speed_1, speed_2] = runge_kutta(state, action - 1.0);
+        let [angle_1, angle_2] = [angle_1, angle_2].map(wrapped);
         let [limit_1, limit_2] = MAX_SPEEDS_RAD_PER_S;
-        self.state = AcrobotState {
-            angles_rad: [wrapped(a1), wrapped(a2)],
-            speeds_rad_per_s: [s1.clamp(-limit_1, limit_1), s2.clamp(-limit_2, limit_2)],
-        };
-        self.observe(obs);
-        let [first, second] = self.state.angles_rad;
-        let terminated = -first.cos() - (first + second).cos() > 1.0;
-        Step { reward: if terminated { 0.0 } else { -1.0 }, terminated, truncated: false }
+        let height = -angle_1.cos() - (angle_1 + angle_2).cos();
+        let terminated = height.greater(height.constant(1.0));
+        After {
+            state: [angle_1, angle_2, speed_1.clamp(-limit_1, limit_1), speed_2.clamp(-limit_2, limit_2)],
+            reward: N::select(terminated, height.constant(0.0), height.constant(-1.0)),
+            terminated: Some(terminated),
+        }
     }
 
-    fn state(&self) -> Self::State {
-        self.state
-    }
-
-    fn set_state(&mut self, state: Self::State) {
-        self.state = state;
+    fn observe<N: Number>(&self, [angle_1, angle_2, speed_1, speed_2]: [N; 4]) -> [N; 6] {
+        [angle_1.cos(), angle_1.sin(), angle_2.cos(), angle_2.sin(), speed_1, speed_2]
     }
 }
 
@@ -164,13 +116,13 @@ mod tests {
     #[test]
     fn hanging_down_is_at_rest() {
         let slope = derivative([0.0; 4], 0.0);
-        assert!(slope.iter().all(|x| x.abs() < 1e-12), "{slope:?}");
+        assert!(slope.iter().all(|x: &f64| x.abs() < 1e-12), "{slope:?}");
     }
 
     #[test]
     fn angles_turn_until_they_fit() {
         for (angle, expected) in [(0.0, 0.0), (PI, PI), (1.5 * PI, -0.5 * PI), (-4.5 * PI, -0.5 * PI)] {
-            assert!((wrapped(angle) - expected).abs() < 1e-12, "{angle}");
+            assert!((wrapped::<f64>(angle) - expected).abs() < 1e-12, "{angle}");
         }
     }
 }

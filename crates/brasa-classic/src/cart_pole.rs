@@ -6,37 +6,20 @@
 //! [Gymnasium](https://gymnasium.farama.org/environments/classic_control/cart_pole/), which computes in
 //! float64 and returns float32.
 
-use brasa_env::{Env, EnvRng, EnvSpec, Space, Step};
-use ndarray::{ArrayView1, ArrayViewMut1};
-use rand::RngExt;
+use brasa_env::{After, RuleEnv, Rules, Space};
+use brasa_number::Number;
 use serde::{Deserialize, Serialize};
 
-use crate::option_index;
-
 /// The cart-pole: action 0 pushes to the left, 1 to the right; every step has reward 1, including the last.
-#[derive(Debug, Clone, Default)]
-pub struct CartPole {
-    parameters: CartPoleParameters,
-    state: CartPoleState,
-}
+pub type CartPole = RuleEnv<CartPoleRules, 4, 1, 4>;
 
-/// Positions and speeds of cart and pole.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct CartPoleState {
-    /// Position of the cart on the track, in m; the middle is 0.
-    pub position_m: f64,
-    /// Speed of the cart, in m/s.
-    pub speed_m_per_s: f64,
-    /// Angle of the pole from upright, in rad; clockwise is positive.
-    pub angle_rad: f64,
-    /// Angular speed of the pole, in rad/s.
-    pub angular_speed_rad_per_s: f64,
-}
-
-/// Constants of the cart-pole; the defaults are those of `CartPole-v1`.
+/// The rules of the cart-pole. The defaults of its constants are those of `CartPole-v1`.
+///
+/// A state consists of the position of the cart on the track in m (the middle is 0), its speed in m/s, the angle of the pole from upright in
+/// rad (clockwise is positive), and its angular speed in rad/s. They are observed as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct CartPoleParameters {
+pub struct CartPoleRules {
     /// Gravity, in m/s^2; default 9.8.
     pub gravity_m_per_s2: f64,
     /// Mass of the cart, in kg; default 1.0.
@@ -57,7 +40,7 @@ pub struct CartPoleParameters {
     pub start_limit: f64,
 }
 
-impl Default for CartPoleParameters {
+impl Default for CartPoleRules {
     fn default() -> Self {
         Self {
             gravity_m_per_s2: 9.8,
@@ -73,60 +56,14 @@ impl Default for CartPoleParameters {
     }
 }
 
-impl CartPole {
-    /// Time limit of `CartPole-v1` in steps; applied by a wrapper.
-    pub const TIME_LIMIT: u32 = 500;
-
-    /// A cart-pole with other constants.
-    pub fn new(parameters: CartPoleParameters) -> Self {
-        Self { parameters, state: CartPoleState::default() }
-    }
-
-    /// A cart-pole of `CartPole-v1` in the given state.
-    pub fn from_state(state: CartPoleState) -> Self {
-        Self { parameters: CartPoleParameters::default(), state }
-    }
-
-    /// The constants.
-    pub fn parameters(&self) -> &CartPoleParameters {
-        &self.parameters
-    }
-
-    fn observe(&self, mut obs: ArrayViewMut1<f32>) {
-        let s = &self.state;
-        for (out, value) in obs.iter_mut().zip([s.position_m, s.speed_m_per_s, s.angle_rad, s.angular_speed_rad_per_s])
-        {
-            *out = value as f32;
-        }
-    }
-}
-
-impl CartPoleState {
-    /// The state one step later under `force_n`: one explicit Euler step of Florian's equations 23 and 24.
-    fn after(self, force_n: f64, p: &CartPoleParameters) -> Self {
-        let (sin, cos) = self.angle_rad.sin_cos();
-        let total_mass_kg = p.pole_mass_kg + p.cart_mass_kg;
-        let pole_moment = p.pole_mass_kg * p.half_pole_length_m;
-        let shared = (force_n + pole_moment * self.angular_speed_rad_per_s.powi(2) * sin) / total_mass_kg;
-        let angular_acceleration = (p.gravity_m_per_s2 * sin - cos * shared)
-            / (p.half_pole_length_m * (4.0 / 3.0 - p.pole_mass_kg * cos.powi(2) / total_mass_kg));
-        let acceleration = shared - pole_moment * angular_acceleration * cos / total_mass_kg;
-        Self {
-            position_m: self.position_m + p.step_secs * self.speed_m_per_s,
-            speed_m_per_s: self.speed_m_per_s + p.step_secs * acceleration,
-            angle_rad: self.angle_rad + p.step_secs * self.angular_speed_rad_per_s,
-            angular_speed_rad_per_s: self.angular_speed_rad_per_s + p.step_secs * angular_acceleration,
-        }
-    }
-}
-
-impl Env for CartPole {
-    type State = CartPoleState;
+impl Rules<4, 1, 4> for CartPoleRules {
+    const TIME_LIMIT: u32 = 500;
+    const OBSERVES_STATE: bool = true;
+    const TERMINATES: bool = true;
 
     fn obs_space(&self) -> Space {
         // Twice the limits, so that the last observation of an episode is also inside.
-        let (position, angle) =
-            ((2.0 * self.parameters.position_limit_m) as f32, (2.0 * self.parameters.angle_limit_rad) as f32);
+        let (position, angle) = ((2.0 * self.position_limit_m) as f32, (2.0 * self.angle_limit_rad) as f32);
         Space::named_box([
             ("position_m", -position, position),
             ("speed_m_per_s", f32::NEG_INFINITY, f32::INFINITY),
@@ -139,46 +76,39 @@ impl Env for CartPole {
         Space::Discrete(2)
     }
 
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
+    fn begin<N: Number>(&self, noise: [N; 4]) -> [N; 4] {
+        noise.map(|noise| (noise * 2.0 - 1.0) * self.start_limit)
     }
 
-    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
-        let limit = self.parameters.start_limit;
-        let mut draw = || limit * (2.0 * rng.random::<f64>() - 1.0);
-        self.state = CartPoleState {
-            position_m: draw(),
-            speed_m_per_s: draw(),
-            angle_rad: draw(),
-            angular_speed_rad_per_s: draw(),
-        };
-        self.observe(obs);
+    /// One explicit Euler step of Florian's equations 23 and 24.
+    fn step<N: Number>(&self, [position, speed, angle, turning]: [N; 4], [action]: [N; 1]) -> After<N, 4> {
+        let total_mass_kg = self.pole_mass_kg + self.cart_mass_kg;
+        let pole_moment = self.pole_mass_kg * self.half_pole_length_m;
+        let force_n = (action * 2.0 - 1.0) * self.force_n;
+        let (sin, cos) = (angle.sin(), angle.cos());
+        let shared = (force_n + turning.square() * pole_moment * sin) / total_mass_kg;
+        let inertia = (-(cos.square() * self.pole_mass_kg / total_mass_kg) + 4.0 / 3.0) * self.half_pole_length_m;
+        let turning_change = (sin * self.gravity_m_per_s2 - cos * shared) / inertia;
+        let acceleration = shared - turning_change * pole_moment * cos / total_mass_kg;
+        let state = [
+            position + speed * self.step_secs,
+            speed + acceleration * self.step_secs,
+            angle + turning * self.step_secs,
+            turning + turning_change * self.step_secs,
+        ];
+        let beyond = |x: N, limit: f64| x.abs().greater(x.constant(limit));
+        let terminated = N::either(beyond(state[0], self.position_limit_m), beyond(state[2], self.angle_limit_rad));
+        After { state, reward: angle.constant(1.0), terminated: Some(terminated) }
     }
 
-    /// # Panics
-    /// If the action is neither 0 nor 1.
-    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
-        let p = &self.parameters;
-        let force_n = if option_index(action, 0, 2) == 1 { p.force_n } else { -p.force_n };
-        self.state = self.state.after(force_n, p);
-        let terminated =
-            self.state.position_m.abs() > p.position_limit_m || self.state.angle_rad.abs() > p.angle_limit_rad;
-        self.observe(obs);
-        Step { reward: 1.0, terminated, truncated: false }
-    }
-
-    fn state(&self) -> Self::State {
-        self.state
-    }
-
-    fn set_state(&mut self, state: Self::State) {
-        self.state = state;
+    fn observe<N: Number>(&self, state: [N; 4]) -> [N; 4] {
+        state
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use brasa_env::episode_rng;
+    use brasa_env::{Env, episode_rng};
     use ndarray::{Array1, array};
 
     use super::*;
@@ -198,9 +128,9 @@ mod tests {
     #[test]
     fn ends_exactly_beyond_the_limits() {
         let (mut rng, mut obs) = (episode_rng(0, 0, 0), Array1::zeros(4));
-        let limit = CartPoleParameters::default().angle_limit_rad;
+        let limit = CartPoleRules::default().angle_limit_rad;
         for (angle_rad, ends) in [(limit, false), (limit + 1e-9, true), (-limit - 1e-9, true)] {
-            let mut env = CartPole::from_state(CartPoleState { angle_rad, ..Default::default() });
+            let mut env = CartPole::at(CartPoleRules::default(), [0.0, 0.0, angle_rad, 0.0]);
             let step = env.step(array![1.0].view(), &mut rng, obs.view_mut());
             assert_eq!((step.terminated, step.reward, step.truncated), (ends, 1.0, false), "{angle_rad}");
         }

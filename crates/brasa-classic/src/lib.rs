@@ -23,23 +23,8 @@ mod scenario;
 #[cfg(feature = "tensor")]
 pub mod tensor;
 
-pub use acrobot::{Acrobot, AcrobotState};
-pub use cart_pole::{CartPole, CartPoleParameters, CartPoleState};
-pub use mountain_car::{MountainCar, MountainCarContinuous, MountainCarState};
-pub use pendulum::{Pendulum, PendulumParameters, PendulumState};
+pub use acrobot::{Acrobot, AcrobotRules};
+pub use cart_pole::{CartPole, CartPoleRules};
+pub use mountain_car::{MountainCar, MountainCarContinuous, MountainCarContinuousRules, MountainCarRules};
+pub use pendulum::{Pendulum, PendulumRules};
 pub use scenario::Classic;
-
-use ndarray::ArrayView1;
-
-/// The index that `action` chooses at `head`.
-///
-/// # Panics
-/// If the number is not an index below `n_actions`.
-fn option_index(action: ArrayView1<f32>, head: usize, n_actions: usize) -> usize {
-    let choice = action[head];
-    assert!(
-        choice >= 0.0 && choice.fract() == 0.0 && (choice as usize) < n_actions,
-        "choice {head} of an action must be an index below {n_actions}, got {choice}"
-    );
-    choice as usize
-}

@@ -1,9 +1,6 @@
 //! Replays trajectories recorded from Gymnasium by `scripts/record_gymnasium.py`.
 
-use brasa_classic::{
-    Acrobot, AcrobotState, CartPole, CartPoleState, MountainCar, MountainCarContinuous, MountainCarState, Pendulum,
-    PendulumState,
-};
+use brasa_classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
 use brasa_env::{Env, episode_rng};
 use ndarray::{Array1, array};
 use serde::Deserialize;
@@ -55,12 +52,7 @@ fn cart_pole_matches() {
     assert_eq!(episodes.len(), 6);
     for episode in &episodes {
         let s = &episode.initial_state;
-        let env = CartPole::from_state(CartPoleState {
-            position_m: s[0],
-            speed_m_per_s: s[1],
-            angle_rad: s[2],
-            angular_speed_rad_per_s: s[3],
-        });
+        let env = CartPole::at(Default::default(), [s[0], s[1], s[2], s[3]]);
         let largest = replay(env, episode);
         assert!(largest <= 1e-6, "{}: {largest}", episode.name);
         // The last step of an episode has a reward like every other.
@@ -75,7 +67,7 @@ fn pendulum_matches() {
     assert_eq!(episodes.len(), 5);
     for episode in &episodes {
         let s = &episode.initial_state;
-        let largest = replay(Pendulum::from_state(PendulumState { angle_rad: s[0], speed_rad_per_s: s[1] }), episode);
+        let largest = replay(Pendulum::at(Default::default(), [s[0], s[1]]), episode);
         // Rewards reach -16, where the precision of f32 is 1e-6.
         assert!(largest <= 2e-6, "{}: {largest}", episode.name);
     }
@@ -91,14 +83,13 @@ fn ends(episodes: &[Episode]) -> usize {
 #[test]
 fn mountain_cars_match() {
     let Recording { mountain_car, mountain_car_continuous, .. } = recording();
-    let state =
-        |episode: &Episode| MountainCarState { position: episode.initial_state[0], speed: episode.initial_state[1] };
+    let state = |episode: &Episode| [episode.initial_state[0], episode.initial_state[1]];
     for episode in &mountain_car {
-        let largest = replay(MountainCar::from_state(state(episode)), episode);
+        let largest = replay(MountainCar::at(Default::default(), state(episode)), episode);
         assert!(largest <= 1e-6, "{}: {largest}", episode.name);
     }
     for episode in &mountain_car_continuous {
-        let largest = replay(MountainCarContinuous::from_state(state(episode)), episode);
+        let largest = replay(MountainCarContinuous::at(Default::default(), state(episode)), episode);
         // The reward of the last step is nearly 100, where the precision of f32 is 4e-6.
         assert!(largest <= 4e-6, "{}: {largest}", episode.name);
     }
@@ -110,8 +101,7 @@ fn acrobot_matches() {
     let episodes = recording().acrobot;
     for episode in &episodes {
         let s = &episode.initial_state;
-        let state = AcrobotState { angles_rad: [s[0], s[1]], speeds_rad_per_s: [s[2], s[3]] };
-        let largest = replay(Acrobot::from_state(state), episode);
+        let largest = replay(Acrobot::at(Default::default(), [s[0], s[1], s[2], s[3]]), episode);
         assert!(largest <= 1e-6, "{}: {largest}", episode.name);
     }
     assert!(ends(&episodes) >= 1, "one episode swings up");

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use brasa::classic::{CartPole, CartPoleState};
+use brasa::classic::CartPole;
 use brasa::env::{Env, named_rng};
 use brasa::ndarray::{Array1, array};
 use brasa::rand::RngExt;
@@ -61,17 +61,11 @@ fn the_cart_pole_of_the_page_is_that_of_training() {
     let mut env = CartPole::default();
     for _ in 0..200 {
         let mut number = || rng.random_range(-2.0..2.0);
-        let state = CartPoleState {
-            position_m: number(),
-            speed_m_per_s: number(),
-            angle_rad: 0.1 * number(),
-            angular_speed_rad_per_s: number(),
-        };
+        let begin = [number(), number(), 0.1 * number(), number()];
         let action = rng.random_range(0..2u8);
-        env.set_state(state);
+        env.set_state(begin.to_vec());
         let mut obs = Array1::zeros(4);
         let step = env.step(array![f32::from(action)].view(), rng, obs.view_mut());
-        let begin = [state.position_m, state.speed_m_per_s, state.angle_rad, state.angular_speed_rad_per_s];
         cases.push(serde_json::json!([begin, action, obs.to_vec(), step.terminated]));
     }
     let script = format!(

@@ -32,6 +32,7 @@ mod on_host;
 mod policy;
 mod read_back;
 mod rows;
+mod rule_tensors;
 mod scan;
 mod schedule;
 mod sink;
@@ -56,6 +57,7 @@ pub use policy::{
 };
 pub use read_back::{n_read_backs, read_all, read_back};
 pub use rows::Rows;
+pub use rule_tensors::RuleTensors;
 pub use scan::cumulative_sum;
 pub use schedule::Schedule;
 pub use sink::{Sink, SinkError};

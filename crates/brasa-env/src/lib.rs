@@ -65,6 +65,7 @@ mod one_variant;
 mod play;
 mod random;
 mod rng;
+mod rules;
 mod scenario;
 mod space;
 mod spec;
@@ -88,6 +89,7 @@ pub use one_variant::one_variant;
 pub use play::{EpisodeSeries, MAX_EPISODE_STEPS, play_episodes};
 pub use random::RandomController;
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
+pub use rules::{After, RuleEnv, Rules};
 pub use scenario::{
     Baseline, BaselineKind, Better, ComparisonMemory, Curve, Effort, EpisodeData, Evaluation, Figure, Measured,
     Outcome, Reference, Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint,

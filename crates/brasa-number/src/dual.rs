@@ -132,6 +132,38 @@ impl<N: Number, const K: usize> Number for Dual<N, K> {
     }
 
     #[inline(always)]
+    fn sin(self) -> Self {
+        let x = self.value;
+        self.chain(x.sin(), |d| d * x.cos())
+    }
+
+    #[inline(always)]
+    fn cos(self) -> Self {
+        let x = self.value;
+        self.chain(x.cos(), |d| -(d * x.sin()))
+    }
+
+    #[inline(always)]
+    fn floor(self) -> Self {
+        Self::constant(self.value.floor())
+    }
+
+    #[inline(always)]
+    fn not(mask: N::Mask) -> N::Mask {
+        N::not(mask)
+    }
+
+    #[inline(always)]
+    fn both(one: N::Mask, other: N::Mask) -> N::Mask {
+        N::both(one, other)
+    }
+
+    #[inline(always)]
+    fn either(one: N::Mask, other: N::Mask) -> N::Mask {
+        N::either(one, other)
+    }
+
+    #[inline(always)]
     fn lower(self, other: Self) -> N::Mask {
         self.value.lower(other.value)
     }

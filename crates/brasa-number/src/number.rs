@@ -34,12 +34,42 @@ pub trait Number:
     fn tanh(self) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
+    /// The sine of radians.
+    fn sin(self) -> Self;
+    /// The cosine of radians.
+    fn cos(self) -> Self;
+    /// The largest whole number that is not above this. Its derivative is 0.
+    fn floor(self) -> Self;
+    /// Whether a comparison does not hold.
+    fn not(mask: Self::Mask) -> Self::Mask;
+    /// Whether both comparisons hold.
+    fn both(one: Self::Mask, other: Self::Mask) -> Self::Mask;
+    /// Whether one of two comparisons holds.
+    fn either(one: Self::Mask, other: Self::Mask) -> Self::Mask;
     /// Whether this number is lower.
     fn lower(self, other: Self) -> Self::Mask;
     /// Whether both numbers are equal.
     fn equal(self, other: Self) -> Self::Mask;
     /// `yes` where the mask holds, else `no`. Both are computed.
     fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
+
+    /// Rounded to 32 bits. Numbers with 32 bits are rounded already.
+    #[inline(always)]
+    fn rounded(self) -> Self {
+        self
+    }
+
+    /// The remainder of a division by a positive number, from 0 to below that number.
+    #[inline(always)]
+    fn modulo(self, divisor: f64) -> Self {
+        self - (self / divisor).floor() * divisor
+    }
+
+    /// Whether this number is greater.
+    #[inline(always)]
+    fn greater(self, other: Self) -> Self::Mask {
+        other.lower(self)
+    }
 
     /// The lower of two numbers; this one if one of them is not a number.
     #[inline(always)]
@@ -121,6 +151,46 @@ impl Number for f64 {
     #[inline(always)]
     fn sqrt(self) -> Self {
         self.sqrt()
+    }
+
+    #[inline(always)]
+    fn sin(self) -> Self {
+        self.sin()
+    }
+
+    #[inline(always)]
+    fn cos(self) -> Self {
+        self.cos()
+    }
+
+    #[inline(always)]
+    fn floor(self) -> Self {
+        self.floor()
+    }
+
+    #[inline(always)]
+    fn rounded(self) -> Self {
+        f64::from(self as f32)
+    }
+
+    #[inline(always)]
+    fn modulo(self, divisor: f64) -> Self {
+        self.rem_euclid(divisor)
+    }
+
+    #[inline(always)]
+    fn not(mask: bool) -> bool {
+        !mask
+    }
+
+    #[inline(always)]
+    fn both(one: bool, other: bool) -> bool {
+        one & other
+    }
+
+    #[inline(always)]
+    fn either(one: bool, other: bool) -> bool {
+        one | other
     }
 
     #[inline(always)]
@@ -206,6 +276,36 @@ impl Number for Single {
     #[inline(always)]
     fn sqrt(self) -> Self {
         Self(self.0.sqrt())
+    }
+
+    #[inline(always)]
+    fn sin(self) -> Self {
+        Self(self.0.sin())
+    }
+
+    #[inline(always)]
+    fn cos(self) -> Self {
+        Self(self.0.cos())
+    }
+
+    #[inline(always)]
+    fn floor(self) -> Self {
+        Self(self.0.floor())
+    }
+
+    #[inline(always)]
+    fn not(mask: bool) -> bool {
+        !mask
+    }
+
+    #[inline(always)]
+    fn both(one: bool, other: bool) -> bool {
+        one & other
+    }
+
+    #[inline(always)]
+    fn either(one: bool, other: bool) -> bool {
+        one | other
     }
 
     #[inline(always)]

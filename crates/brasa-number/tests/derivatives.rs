@@ -15,12 +15,17 @@ fn everything<N: Number>(x: N, y: N) -> Vec<N> {
         N::select(x.lower(y), x * y, x / (y.square() + 1.0)),
         x.or_zero(y.lower(x)) + y.or_zero(x.equal(x)),
         x.constant(4.0) - y,
+        (x * 1.5).sin() * y.cos() + (y + 2.0).floor(),
+        (x * y).tanh() - (x.abs() * 0.2).ln_1p(),
+        x.modulo(5.0) * y,
+        (x * y).or_zero(N::both(x.lower(y), y.greater(x.constant(-3.0)))),
+        x.or_zero(N::either(y.lower(x), y.greater(x))),
     ]
 }
 
 /// Whether a step of the differences crosses a place without derivative.
 fn is_near_a_kink(x: f64, y: f64) -> bool {
-    let kinks = [x, y, x - y, x + 0.5, x - 0.75, x - 0.1, y + 0.2];
+    let kinks = [x, y, x - y, x + 0.5, x - 0.75, x - 0.1, y + 0.2, y - y.round()];
     kinks.iter().any(|distance| distance.abs() < 1e-4)
 }
 

@@ -5,11 +5,12 @@ use toml::de::{DeTable, DeValue};
 use super::Finding;
 
 /// Crates by level; a crate may depend on strictly lower levels only.
-const LEVELS: [(u8, &[&str]); 8] = [
-    (0, &["brasa-number", "brasa-env", "brasa-exchange", "brasa-device", "brasa-floorplan"]),
-    (1, &["brasa-kernels"]),
+const LEVELS: [(u8, &[&str]); 9] = [
+    (0, &["brasa-number"]),
+    (1, &["brasa-env", "brasa-exchange", "brasa-device", "brasa-floorplan"]),
+    (2, &["brasa-kernels"]),
     (
-        2,
+        3,
         &[
             "brasa-core",
             "brasa-dist",
@@ -21,12 +22,12 @@ const LEVELS: [(u8, &[&str]); 8] = [
             TESTS,
         ],
     ),
-    (3, &["brasa-buffers", "brasa-nn"]),
-    (4, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-td3", "brasa-gat", "brasa-train"]),
-    (5, &["brasa-experiment"]),
-    (6, &["brasa", "brasa-bench-kit"]),
+    (4, &["brasa-buffers", "brasa-nn"]),
+    (5, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-td3", "brasa-gat", "brasa-train"]),
+    (6, &["brasa-experiment"]),
+    (7, &["brasa", "brasa-bench-kit"]),
     (
-        7,
+        8,
         &[
             "brasa-cli",
             "brasa-py",

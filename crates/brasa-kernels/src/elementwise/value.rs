@@ -245,6 +245,30 @@ impl Number for Value<'_> {
         Value::sqrt(self)
     }
 
+    fn sin(self) -> Self {
+        Value::sin(self)
+    }
+
+    fn cos(self) -> Self {
+        Value::cos(self)
+    }
+
+    fn floor(self) -> Self {
+        Value::floor(self)
+    }
+
+    fn not(mask: Self) -> Self {
+        !mask
+    }
+
+    fn both(one: Self, other: Self) -> Self {
+        one.and(other)
+    }
+
+    fn either(one: Self, other: Self) -> Self {
+        one.or(other)
+    }
+
     fn lower(self, other: Self) -> Self {
         Value::lower(self, other)
     }

@@ -1,0 +1,102 @@
+//! Environments whose rules are functions of numbers, for devices.
+
+use std::array::from_fn;
+
+use brasa_env::{EnvSpec, Rules, Space};
+use brasa_kernels::{Value, elementwise};
+use burn::tensor::Tensor;
+
+use crate::{NoiseWidths, ObsParts, TensorDynamics, TensorStep};
+
+/// [`Rules`] for a batch on a device: a step is one kernel. Of a discrete action that is no index, the nearest index counts.
+///
+/// ```
+/// use brasa_core::{RuleTensors, TensorEnv};
+/// use brasa_env::{EnvError, Rules};
+/// use burn::tensor::Device;
+///
+/// fn on_device<R: Rules<4, 1, 4>>(rules: R, device: &Device) -> Result<TensorEnv<RuleTensors<R, 4, 1, 4>>, EnvError> {
+///     TensorEnv::new(RuleTensors::new(rules), 1024, device)?.with_time_limit(R::TIME_LIMIT)
+/// }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct RuleTensors<R, const STATE: usize, const ACTION: usize, const OBS: usize> {
+    rules: R,
+}
+
+impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize>
+    RuleTensors<R, STATE, ACTION, OBS>
+{
+    /// Environments with these rules.
+    pub fn new(rules: R) -> Self {
+        Self { rules }
+    }
+}
+
+impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize> TensorDynamics
+    for RuleTensors<R, STATE, ACTION, OBS>
+{
+    /// `[n_envs, STATE]`.
+    type State = Tensor<2>;
+
+    fn spec(&self, n_envs: usize) -> EnvSpec {
+        EnvSpec::new(self.rules.obs_space(), self.rules.action_space(), n_envs)
+    }
+
+    fn noise(&self) -> NoiseWidths {
+        NoiseWidths { start: STATE, step: 0 }
+    }
+
+    fn start(&self, noise: Tensor<2>) -> Tensor<2> {
+        let [state] = elementwise([noise.dims()[0], 1], |formulas| {
+            let noise = formulas.matrix(&noise);
+            let state = self.rules.begin(from_fn(|i| noise.column(i)));
+            [self.rules.compact(state).to_vec()]
+        });
+        state
+    }
+
+    fn observe(&self, state: &Tensor<2>) -> ObsParts {
+        let own = if R::OBSERVES_STATE {
+            state.clone()
+        } else {
+            let [obs] = elementwise([state.dims()[0], 1], |formulas| {
+                let state = formulas.matrix(state);
+                [self.rules.observe(from_fn(|i| state.column(i))).to_vec()]
+            });
+            obs
+        };
+        ObsParts { shared: None, own: Some(own), mask: None, n_agents: 1, actions_per_flag: 1 }
+    }
+
+    fn step(&self, state: Tensor<2>, action: Tensor<2>, _: Tensor<2>, _: Option<u64>) -> TensorStep<Tensor<2>> {
+        let n_options = match self.rules.action_space() {
+            Space::Discrete(n) => Some(vec![n]),
+            Space::MultiDiscrete(heads) => Some(heads),
+            Space::Box(_) => None,
+        };
+        let n_envs = state.dims()[0];
+        let [state, reward, terminated] = elementwise([n_envs, 1], |formulas| {
+            let (state, action) = (formulas.matrix(&state), formulas.matrix(&action));
+            let action = from_fn(|head| index(action.column(head), n_options.as_ref().map(|n| n[head])));
+            let after = self.rules.step(from_fn(|i| state.column(i)), action);
+            let terminated = after.terminated.unwrap_or_else(|| formulas.constant(0.0));
+            [self.rules.compact(after.state).to_vec(), vec![after.reward], vec![terminated]]
+        });
+        let flat = |column: Tensor<2>| column.reshape([n_envs]);
+        let terminated = R::TERMINATES.then(|| flat(terminated));
+        TensorStep { state, reward: flat(reward), terminated, info: None }
+    }
+
+    fn terminates(&self) -> bool {
+        R::TERMINATES
+    }
+}
+
+/// The nearest index of a discrete action, or the number itself.
+fn index(choice: Value<'_>, n_options: Option<usize>) -> Value<'_> {
+    match n_options {
+        Some(n) => (choice + 0.5).floor().clamp(0.0, n as f64 - 1.0),
+        None => choice,
+    }
+}

@@ -1,0 +1,196 @@
+//! Environments whose rules are functions of numbers: one text for the host and for devices.
+
+use std::array::from_fn;
+
+use brasa_number::Number;
+use ndarray::{ArrayView1, ArrayViewMut1};
+use rand::RngExt;
+
+use crate::{Env, EnvRng, EnvSpec, Space, Step};
+
+/// The rules of an environment as functions of `STATE` numbers, `ACTION` numbers and `OBS` numbers.
+///
+/// [`RuleEnv`] computes them in 64 bits on the host. `RuleTensors` of `brasa-core` computes them for a batch on a device, as one kernel. Both
+/// have the settings of the type and no others. A rule has no `if` on numbers (see [`Number::select`]) and draws no random numbers after the
+/// start of an episode.
+///
+/// ```
+/// use brasa_env::{After, Env, RuleEnv, Rules, Space};
+/// use brasa_number::Number;
+///
+/// /// A tank that leaks. The action opens its valve, and the level should be 1.
+/// #[derive(Clone, Default)]
+/// struct Tank;
+///
+/// impl Rules<1, 1, 1> for Tank {
+///     const TIME_LIMIT: u32 = 100;
+///     const OBSERVES_STATE: bool = true;
+///
+///     fn obs_space(&self) -> Space {
+///         Space::named_box([("level", 0.0, 2.0)])
+///     }
+///
+///     fn action_space(&self) -> Space {
+///         Space::named_box([("valve", 0.0, 1.0)])
+///     }
+///
+///     fn begin<N: Number>(&self, [noise]: [N; 1]) -> [N; 1] {
+///         [noise * 2.0]
+///     }
+///
+///     fn step<N: Number>(&self, [level]: [N; 1], [valve]: [N; 1]) -> After<N, 1> {
+///         let level = (level * 0.9 + valve.clamp(0.0, 1.0) * 0.2).min_of(2.0);
+///         After { state: [level], reward: -(level - 1.0).square(), terminated: None }
+///     }
+///
+///     fn observe<N: Number>(&self, state: [N; 1]) -> [N; 1] {
+///         state
+///     }
+/// }
+///
+/// let mut tank = RuleEnv::at(Tank, [1.0]);
+/// let (action, mut obs) = (ndarray::array![0.5], ndarray::array![0.0]);
+/// let step = tank.step(action.view(), &mut brasa_env::episode_rng(0, 0, 0), obs.view_mut());
+/// assert_eq!((obs[0], step.reward), (1.0, 0.0));
+/// ```
+pub trait Rules<const STATE: usize, const ACTION: usize, const OBS: usize>: Clone + Send + 'static {
+    /// Steps after which an episode is usually cut. A wrapper cuts it: [`crate::wrappers::TimeLimit`].
+    const TIME_LIMIT: u32;
+
+    /// Whether observations are the numbers of the state: then a device does not compute them.
+    const OBSERVES_STATE: bool = false;
+
+    /// Whether an episode can terminate. It is true unless [`After::terminated`] is always `None`.
+    const TERMINATES: bool = false;
+
+    /// Space of observations, of `OBS` numbers.
+    fn obs_space(&self) -> Space;
+
+    /// Space of actions, of `ACTION` numbers.
+    fn action_space(&self) -> Space;
+
+    /// The state at the start of an episode, from uniformly random numbers in `[0, 1)`.
+    fn begin<N: Number>(&self, noise: [N; STATE]) -> [N; STATE];
+
+    /// One step. A discrete action is the index that was chosen.
+    fn step<N: Number>(&self, state: [N; STATE], action: [N; ACTION]) -> After<N, STATE>;
+
+    /// The observation of a state.
+    fn observe<N: Number>(&self, state: [N; STATE]) -> [N; OBS];
+
+    /// An equal state whose numbers stay small, such as an angle without whole turns. Devices keep it, as they have 32 bits.
+    fn compact<N: Number>(&self, state: [N; STATE]) -> [N; STATE] {
+        state
+    }
+}
+
+/// What a step leads to.
+#[derive(Debug, Clone, Copy)]
+pub struct After<N: Number, const STATE: usize> {
+    /// The state after the step.
+    pub state: [N; STATE],
+    /// Reward of the step.
+    pub reward: N,
+    /// Whether the episode ended by the rules of the task; `None` if they never end one.
+    pub terminated: Option<N::Mask>,
+}
+
+/// [`Rules`] as an environment of the host, in 64 bits.
+#[derive(Debug, Clone)]
+pub struct RuleEnv<R, const STATE: usize, const ACTION: usize, const OBS: usize> {
+    rules: R,
+    state: [f64; STATE],
+    /// Options of each discrete action.
+    n_options: [Option<usize>; ACTION],
+}
+
+impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize>
+    RuleEnv<R, STATE, ACTION, OBS>
+{
+    /// See [`Rules::TIME_LIMIT`].
+    pub const TIME_LIMIT: u32 = R::TIME_LIMIT;
+
+    /// An environment that is to be reset before its first step.
+    pub fn new(rules: R) -> Self {
+        Self::at(rules, [0.0; STATE])
+    }
+
+    /// An environment in the given state.
+    pub fn at(rules: R, state: [f64; STATE]) -> Self {
+        let n_options = match rules.action_space() {
+            Space::Discrete(n) => [Some(n); ACTION],
+            Space::MultiDiscrete(heads) => from_fn(|head| Some(heads[head])),
+            Space::Box(_) => [None; ACTION],
+        };
+        Self { rules, state, n_options }
+    }
+
+    /// The rules, with their settings.
+    pub fn rules(&self) -> &R {
+        &self.rules
+    }
+
+    fn observe(&self, mut obs: ArrayViewMut1<f32>) {
+        obs.iter_mut().zip(self.rules.observe(self.state)).for_each(|(to, number)| *to = number as f32);
+    }
+}
+
+impl<R: Rules<STATE, ACTION, OBS> + Default, const STATE: usize, const ACTION: usize, const OBS: usize> Default
+    for RuleEnv<R, STATE, ACTION, OBS>
+{
+    fn default() -> Self {
+        Self::new(R::default())
+    }
+}
+
+impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize> Env
+    for RuleEnv<R, STATE, ACTION, OBS>
+{
+    /// The numbers of the state, in the order of the rules.
+    type State = Vec<f64>;
+
+    fn obs_space(&self) -> Space {
+        self.rules.obs_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.rules.action_space()
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+        self.state = self.rules.begin(from_fn(|_| rng.random::<f64>()));
+        self.observe(obs);
+    }
+
+    /// # Panics
+    /// If a discrete action is not an index of the space.
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
+        for (head, (choice, n)) in action.iter().zip(self.n_options).enumerate() {
+            let is_index = |n: usize| *choice >= 0.0 && choice.fract() == 0.0 && (*choice as usize) < n;
+            let n = n.unwrap_or_default();
+            assert!(
+                self.n_options[head].is_none() || is_index(n),
+                "choice {head} of an action must be an index below {n}, got {choice}"
+            );
+        }
+        let numbers = from_fn(|i| f64::from(action[i]));
+        let After { state, reward, terminated } = self.rules.step(self.state, numbers);
+        self.state = state;
+        self.observe(obs);
+        Step { reward: reward as f32, terminated: terminated.unwrap_or(false), truncated: false }
+    }
+
+    fn state(&self) -> Self::State {
+        self.state.to_vec()
+    }
+
+    /// # Panics
+    /// If the state has another number of numbers.
+    fn set_state(&mut self, state: Self::State) {
+        self.state = state.try_into().expect("a state of these rules");
+    }
+}
