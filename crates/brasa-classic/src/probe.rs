@@ -13,7 +13,6 @@ use brasa_env::{Env, EnvRng, EnvSpec, Space, Step};
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 
-
 /// The last step of an episode, with `reward`.
 const fn end(reward: f32) -> Step {
     Step { reward, terminated: true, truncated: false }

@@ -2,7 +2,7 @@
 
 mod host;
 
-pub use host::{HostColumns, HostColumnsMut, HostRowRule};
+pub use host::{HostColumns, HostColumnsMut, RowSlopes};
 
 use std::array::from_fn;
 
@@ -32,6 +32,10 @@ impl<const IN: usize> Rows<'_, IN> {
         let numbers = self.results.into_iter().chain(self.data).chain(self.taken);
         [numbers.map(|numbers| numbers.dims()[0]).max().unwrap_or_default(), width]
     }
+
+    fn is_tracked(&self) -> bool {
+        self.results.iter().any(|x| x.is_autodiff())
+    }
 }
 
 /// Own numbers of the columns, `[n_rows, width]` each, and results of the rows, `[n_rows]` each, with gradients where the results of the network
@@ -54,31 +58,41 @@ fn uses<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>(
     rule: impl RowRule<IN, OUT, SUMS, R>,
 ) -> Uses<IN, OUT, R> {
     let half = Single(0.5);
-    let place = Place { taken: true, top: Dual::constant(half) };
-    let (own, added) = rule.column(Dual::variables([half; IN]), Dual::constant(half), place);
+    let place = Place { column: half, taken: true, is_top: true, top: half };
+    let (own, added) = rule.column(Dual::variables([half; IN]), Dual::constant(half), constant(place));
     let results = rule.row(Dual::variables([half; SUMS]), Dual::constant(half));
     let by_sums = results
         .map(|result| from_fn(|i| (0..SUMS).any(|s| result.slopes[s].is_some() && added[s].slopes[i].is_some())));
     (own.map(|own| own.slopes.map(|slope| slope.is_some())), by_sums)
 }
 
-/// Numbers without gradients, with their derivatives by the results of a network, `[n_rows, width]` each.
+/// The same place for numbers with derivatives.
+fn constant<N: Number, const K: usize>(Place { column, taken, is_top, top }: Place<N>) -> Place<Dual<N, K>> {
+    Place { column: Dual::constant(column), taken, is_top, top: Dual::constant(top) }
+}
+
+/// Numbers without gradients.
 struct Computed<const IN: usize, const OUT: usize, const R: usize> {
     own: [Tensor<2>; OUT],
-    by_own: [[Tensor<2>; IN]; OUT],
     results: [Tensor<1>; R],
+    /// If a result of the network has gradients.
+    slopes: Option<Slopes<IN, OUT, R>>,
+}
+
+/// Derivatives by the results of a network, `[n_rows, width]` each.
+struct Slopes<const IN: usize, const OUT: usize, const R: usize> {
+    by_own: [[Tensor<2>; IN]; OUT],
     by_results: [[Tensor<2>; IN]; R],
 }
 
 impl<const IN: usize, const OUT: usize, const R: usize> Computed<IN, OUT, R> {
     /// From parts in the order of [`Inputs::columns`].
-    fn of(part: impl Fn(usize) -> Tensor<2>, result: impl Fn(usize) -> Tensor<1>) -> Self {
-        Self {
-            own: from_fn(&part),
+    fn of(part: impl Fn(usize) -> Tensor<2>, result: impl Fn(usize) -> Tensor<1>, has_slopes: bool) -> Self {
+        let slopes = has_slopes.then(|| Slopes {
             by_own: from_fn(|o| from_fn(|i| part(OUT + o * IN + i))),
-            results: from_fn(result),
             by_results: from_fn(|r| from_fn(|i| part(OUT + (OUT + r) * IN + i))),
-        }
+        });
+        Self { own: from_fn(&part), results: from_fn(result), slopes }
     }
 
     fn record(
@@ -86,19 +100,20 @@ impl<const IN: usize, const OUT: usize, const R: usize> Computed<IN, OUT, R> {
         inputs: [&Tensor<2>; IN],
         (own_uses, uses): Uses<IN, OUT, R>,
     ) -> ([Tensor<2>; OUT], [Tensor<1>; R]) {
+        let Some(slopes) = self.slopes else { return (self.own, self.results) };
         let own = from_fn(|o| {
             let [n_rows, width] = self.own[o].dims();
             let used = (0..IN).filter(|i| own_uses[o][*i] && inputs[*i].is_autodiff());
             let own = used.fold(self.own[o].clone().reshape([n_rows * width]), |own, i| {
-                let slopes = self.by_own[o][i].clone().reshape([n_rows * width, 1]);
-                with_jacobian(own, inputs[i].clone().expand([n_rows, width]), slopes)
+                let by_own = slopes.by_own[o][i].clone().reshape([n_rows * width, 1]);
+                with_jacobian(own, inputs[i].clone().expand([n_rows, width]), by_own)
             });
             own.reshape([n_rows, width])
         });
         let results = from_fn(|r| {
             let used = (0..IN).filter(|i| uses[r][*i] && inputs[*i].is_autodiff());
             used.fold(self.results[r].clone(), |result, i| {
-                with_jacobian(result, inputs[i].clone(), self.by_results[r][i].clone())
+                with_jacobian(result, inputs[i].clone(), slopes.by_results[r][i].clone())
             })
         });
         (own, results)
@@ -117,8 +132,9 @@ fn on_host<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>
     let columns = |numbers: &'_ HostTensor, wide: usize| if numbers.len() == wide && n_rows != 1 { 0 } else { wide };
     let mut results: [Vec<f32>; R] = from_fn(|_| vec![0.0; n_rows]);
     let mut own: [Vec<f32>; OUT] = from_fn(|_| vec![0.0; n_rows * width]);
-    let mut rule = HostRowRule::new(rule);
-    rule.forward(
+    let mut row_slopes = RowSlopes::default();
+    row_slopes.forward(
+        rule,
         [n_rows, width],
         from_fn(|i| HostColumns { numbers: &numbers[i], per_row: columns(&numbers[i], width) }),
         data.as_ref().map(|data| HostColumns { numbers: data, per_row: columns(data, width) }),
@@ -132,7 +148,7 @@ fn on_host<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>
     let slopes = |of_own: Option<usize>, of_results: Option<usize>| -> [Tensor<2>; IN] {
         let mut slopes: [Vec<f32>; IN] = from_fn(|_| vec![0.0; n_rows * width]);
         let one = |is_it: bool| if is_it { &ones[..] } else { &zeros[..] };
-        rule.backward(
+        row_slopes.backward(
             from_fn(|o| one(of_own == Some(o))),
             from_fn(|r| &one(of_results == Some(r))[..n_rows]),
             slopes.each_mut().map(|slopes| HostColumnsMut { numbers: slopes, per_row: width }),
@@ -140,8 +156,10 @@ fn on_host<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>
         slopes.map(|slopes| HostTensor::tensor(slopes, [n_rows, width]))
     };
     Some(Computed {
-        by_own: from_fn(|o| slopes(Some(o), None)),
-        by_results: from_fn(|r| slopes(None, Some(r))),
+        slopes: rows.is_tracked().then(|| Slopes {
+            by_own: from_fn(|o| slopes(Some(o), None)),
+            by_results: from_fn(|r| slopes(None, Some(r))),
+        }),
         own: own.map(|own| HostTensor::tensor(own, [n_rows, width])),
         results: results.map(|results| HostTensor::tensor(results, [n_rows])),
     })
@@ -166,7 +184,7 @@ fn in_a_kernel<const IN: usize, const OUT: usize, const SUMS: usize, const R: us
         let (results, columns): (Tensor<2>, Tensor<2>) = (from_device(results), from_device(columns));
         let part = |i: usize| columns.clone().slice([0..n_rows, i * width..(i + 1) * width]);
         let result = |r: usize| results.clone().slice([0..n_rows, r..r + 1]).reshape([n_rows]);
-        Some(Computed::of(part, result))
+        Some(Computed::of(part, result, rows.is_tracked()))
     }
     #[cfg(not(any(feature = "cuda", feature = "wgpu")))]
     {
@@ -183,8 +201,10 @@ fn in_operations<const IN: usize, const OUT: usize, const SUMS: usize, const R: 
     let device = rows.results[0].device().without_autodiff();
     let numbers = Tensor::<1, Int>::arange(0..width as i64, &device).float().unsqueeze::<2>();
     let keys = elementwise_list([n_rows, width], |formulas| vec![vec![Inputs::read(formulas, rows).key(rule)]]);
-    fn place<'a>(formulas: &'a Formulas, numbers: &Tensor<2>, keys: &Tensor<2>) -> [Value<'a>; 2] {
-        [formulas.read(numbers), formulas.matrix(keys).max(0..keys.dims()[1])]
+    fn place<'a>(formulas: &'a Formulas, numbers: &Tensor<2>, keys: &Tensor<2>) -> [Value<'a>; 3] {
+        let (keys, width) = (formulas.matrix(keys), keys.dims()[1]);
+        let top = keys.max(0..width);
+        [formulas.read(numbers), top, keys.find(0..width, top)]
     }
     let sums = elementwise_list([n_rows, width], |formulas| {
         let added = Inputs::read(formulas, rows).sums(rule, place(formulas, &numbers, &keys[0]));
@@ -199,7 +219,7 @@ fn in_operations<const IN: usize, const OUT: usize, const SUMS: usize, const R: 
         let columns = Inputs::read(formulas, rows).columns(rule, place(formulas, &numbers, &keys[0]), slope);
         columns.into_iter().map(|number| vec![number]).collect()
     });
-    Computed::of(|i| columns[i].clone(), |r| whole[r].clone().reshape([n_rows]))
+    Computed::of(|i| columns[i].clone(), |r| whole[r].clone().reshape([n_rows]), rows.is_tracked())
 }
 
 /// What formulas of a column read, in the same order for every part of a rule.
@@ -226,31 +246,37 @@ impl<'a, const IN: usize> Inputs<'a, IN> {
         rule.key(self.results, self.data)
     }
 
-    /// What a column adds, of its number and the greatest key.
+    /// The place of a column: of its number, the greatest key, and the number of the column that has it.
+    fn place(&self, [column, top, best]: [Value<'a>; 3]) -> Place<Value<'a>> {
+        Place { column, taken: Number::equal(self.taken, column), is_top: Number::equal(best, column), top }
+    }
+
+    /// What a column adds.
     fn sums<const OUT: usize, const SUMS: usize, const R: usize>(
         self,
         rule: impl RowRule<IN, OUT, SUMS, R>,
-        [column, top]: [Value<'a>; 2],
+        place: [Value<'a>; 3],
     ) -> [Value<'a>; SUMS] {
-        let taken = Number::equal(self.taken, column);
-        rule.column(self.results, self.data, Place { taken, top }).1
+        let place = self.place(place);
+        rule.column(self.results, self.data, place).1
     }
 
     /// Own numbers, their derivatives by every result of the network, and those of the results of the row, from their derivatives by its sums.
     fn columns<const OUT: usize, const SUMS: usize, const R: usize>(
         self,
         rule: impl RowRule<IN, OUT, SUMS, R>,
-        [column, top]: [Value<'a>; 2],
+        place: [Value<'a>; 3],
         slope: impl Fn(usize) -> Value<'a>,
     ) -> Vec<Value<'a>> {
-        let place = Place { taken: Number::equal(self.taken, column), top: Dual::constant(top) };
+        let zero = place[0].constant(0.0);
+        let place = constant(self.place(place));
         let (own, added) = rule.column(Dual::variables(self.results), Dual::constant(self.data), place);
         let own_numbers = own.iter().map(|own| own.value);
         let by_own = own.iter().flat_map(|own| (0..IN).map(|i| own.by(i)));
         let by_results = (0..R).flat_map(|r| (0..IN).map(move |i| (r, i))).map(|(r, i)| {
             let known = added.iter().enumerate().filter_map(|(s, sum)| Some((s, sum.slopes[i]?)));
             let products = known.map(|(s, by_sum)| by_sum * slope(r * SUMS + s));
-            products.reduce(|a, b| a + b).unwrap_or(top.constant(0.0))
+            products.reduce(|a, b| a + b).unwrap_or(zero)
         });
         own_numbers.chain(by_own).chain(by_results).collect()
     }
@@ -274,12 +300,12 @@ fn row<'a, const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>
 pub(crate) struct RowProgram {
     /// The key of a column; `None` if the rule has none.
     pub(crate) key: Option<Program>,
-    /// What a column adds to each sum. Given: the number of the column and the greatest key.
+    /// What a column adds to each sum. Given: the number of the column, the greatest key, and the column that has it.
     pub(crate) sums: Program,
     /// Results and their derivatives by the sums. Given: the sums.
     pub(crate) row: Program,
-    /// See [`Inputs::columns`]. Given: the number of the column, the greatest key, and derivatives by the sums.
-    pub(crate) columns: Program,
+    /// See [`Inputs::columns`]; `None` if nobody needs them. Given: as for the sums, and then derivatives by the sums.
+    pub(crate) columns: Option<Program>,
     pub(crate) n_results: usize,
 }
 
@@ -293,34 +319,37 @@ impl RowProgram {
         let shape = rows.dims();
         let key =
             has_key(rule).then(|| recorded(shape, |formulas| vec![vec![Inputs::read(formulas, rows).key(rule)]]).0);
-        let sums = recorded(shape, |formulas| {
-            let sums = Inputs::read(formulas, rows).sums(rule, [0, 1].map(|i| formulas.given(i)));
+        let (sums, inputs) = recorded(shape, |formulas| {
+            let sums = Inputs::read(formulas, rows).sums(rule, [0, 1, 2].map(|i| formulas.given(i)));
             vec![sums.to_vec()]
         });
         let row = recorded(shape, |formulas| vec![row(rule, from_fn(|s| formulas.given(s)), shape[1])]);
-        let columns = recorded(shape, |formulas| {
-            let given = [0, 1].map(|i| formulas.given(i));
-            vec![Inputs::read(formulas, rows).columns(rule, given, |i| formulas.given(2 + i))]
+        let columns = (OUT > 0 || rows.is_tracked()).then(|| {
+            let columns = recorded(shape, |formulas| {
+                let given = [0, 1, 2].map(|i| formulas.given(i));
+                vec![Inputs::read(formulas, rows).columns(rule, given, |i| formulas.given(3 + i))]
+            });
+            columns.0
         });
-        (Self { key, sums: sums.0, row: row.0, columns: columns.0, n_results: R }, columns.1)
+        (Self { key, sums, row: row.0, columns, n_results: R }, inputs)
     }
 }
 
 /// The programs of the distributions.
 #[cfg(feature = "cuda-source")]
 pub(crate) fn programs() -> Vec<(&'static str, RowProgram)> {
-    use brasa_number::{Categorical, Normal, NormalDraw};
+    use brasa_number::{Categorical, CategoricalDraw, Normal, NormalDraw};
 
     let device = burn::tensor::Device::flex();
-    let wide = Tensor::<2>::zeros([64, 64], &device);
-    let shared = Tensor::<2>::zeros([1, 64], &device);
     let column = Tensor::<2>::zeros([64, 1], &device);
+    let [wide, shared] = [64, 1].map(|n| Tensor::<2>::zeros([n, 64], &device.clone().autodiff()));
     let choice = Rows { results: [&wide], data: Some(&wide), taken: Some(&column) };
     let real = |log_std| Rows { results: [&wide, log_std], data: Some(&wide), taken: None };
     let draw = NormalDraw { squash: true, log_std_range: (-5.0, 2.0) };
     vec![
         ("choice", RowProgram::of(Categorical { masked: false }, &choice).0),
         ("masked_choice", RowProgram::of(Categorical { masked: true }, &choice).0),
+        ("choice_draw", RowProgram::of(CategoricalDraw { masked: true }, &real(&wide)).0),
         ("normal", RowProgram::of(Normal { squash: false }, &real(&wide)).0),
         ("shared_normal", RowProgram::of(Normal { squash: true }, &real(&shared)).0),
         ("normal_draw", RowProgram::of(draw, &real(&wide)).0),
@@ -351,7 +380,8 @@ mod tests {
 
         fn column<N: Number>(&self, [x, y]: [N; 2], data: N, at: Place<N>) -> ([N; 1], [N; 3]) {
             let share = (x * data - at.top).exp();
-            ([(x * y).tanh()], [share, y.square() * share, (x * 0.5).or_zero(at.taken)])
+            let best = (y * 0.3 + at.column).or_zero(at.is_top);
+            ([(x * y).tanh()], [share, y.square() * share, (x * 0.5).or_zero(at.taken) + best])
         }
 
         fn row<N: Number>(&self, [sum, squares, taken]: [N; 3], width: N) -> [N; 2] {
@@ -409,19 +439,23 @@ mod tests {
                 let at = |i: usize| (x[row * width + i], y[i], f64::from(data[row * width + i]));
                 let shares: Vec<f64> = (0..width).map(|i| (at(i).0 * at(i).2).exp()).collect();
                 let sum: f64 = shares.iter().sum();
-                let top = (0..width).map(|i| at(i).0 * at(i).2).fold(f64::NEG_INFINITY, f64::max);
+                let key = |i: usize| at(i).0 * at(i).2;
+                let best = (1..width).fold(0, |best, i| if key(i) > key(best) { i } else { best });
+                let top = key(best);
                 let squares: f64 = (0..width).map(|i| at(i).1.powi(2) * shares[i]).sum();
                 let own: f64 = (0..width).map(|i| (at(i).0 * at(i).1).tanh() * (i as f64 + 0.5)).sum();
-                own + 2.0 * (at(row % width).0 * 0.5 - (sum.ln() - top) * 0.1) - squares / sum
+                let chosen = at(row % width).0 * 0.5 + at(best).1 * 0.3 + best as f64;
+                own + 2.0 * (chosen - (sum.ln() - top) * 0.1) - squares / sum
             };
             (0..n_rows).map(row).sum()
         };
         // The greatest key is a number without derivatives, here and there.
-        let mut rule = HostRowRule::new(Sample);
+        let mut slopes = RowSlopes::default();
         let (mut own, mut results) = (vec![0.0; n_rows * width], [vec![0.0; n_rows], vec![0.0; n_rows]]);
         let taken: Vec<f32> = (0..n_rows).map(|row| (row % width) as f32).collect();
         let columns = |numbers, per_row| HostColumns { numbers, per_row };
-        rule.forward(
+        slopes.forward(
+            Sample,
             [n_rows, width],
             [columns(&x, width), columns(&y, 0)],
             Some(columns(&data, width)),
@@ -431,7 +465,7 @@ mod tests {
         );
         let by_own: Vec<f32> = (0..n_rows * width).map(|i| (i % width) as f32 + 0.5).collect();
         let (mut by_x, mut by_y) = (vec![0.0; n_rows * width], vec![0.0; width]);
-        rule.backward(
+        slopes.backward(
             [&by_own],
             [&vec![2.0; n_rows], &vec![-1.0; n_rows]],
             [HostColumnsMut { numbers: &mut by_x, per_row: width }, HostColumnsMut { numbers: &mut by_y, per_row: 0 }],

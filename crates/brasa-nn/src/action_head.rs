@@ -2,7 +2,7 @@
 
 use brasa_core::env::{InvalidField, Space, field};
 use brasa_core::{Explore, HostDecisions, NoiseDistribution, NoiseSpec};
-use brasa_kernels::{HostColumns, HostColumnsMut, HostRowRule, HostTensor};
+use brasa_kernels::{HostColumns, HostColumnsMut, HostTensor, RowSlopes};
 use brasa_number::{Categorical, Normal};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -265,7 +265,7 @@ impl ActionHead {
             Heads::Real { squash: true, .. } => return None,
             Heads::Real { squash: false, .. } => Some(HostTensor::of(self.std_of_real().independent()?)?),
         };
-        Some(HostHead { heads: self.heads.clone(), log_std })
+        Some(HostHead { heads: self.heads.clone(), log_std, scratch: RowSlopes::default() })
     }
 
     /// [`ActionHead::evaluate`] for outputs of the layer in the memory of the CPU: log-probabilities and entropies, and what gives their
@@ -283,10 +283,11 @@ impl ActionHead {
         let slopes = match &self.heads {
             Heads::Choice(heads) => {
                 let mut of_head = [vec![0.0; n_rows], vec![0.0; n_rows]];
-                let rules = categorical::offsets(heads).enumerate().map(|(head, (at, n))| {
-                    let mut rule = HostRowRule::new(Categorical { masked: mask.is_some() });
+                let of_heads = categorical::offsets(heads).enumerate().map(|(head, (at, n))| {
+                    let mut slopes = RowSlopes::default();
                     let to = if head == 0 { &mut results } else { &mut of_head };
-                    rule.forward(
+                    slopes.forward(
+                        Categorical { masked: mask.is_some() },
                         [n_rows, n],
                         [columns(&output[at..], width)],
                         mask.map(|mask| columns(&mask[at..], width)),
@@ -298,14 +299,15 @@ impl ActionHead {
                         let sums = results.iter_mut().flatten().zip(of_head.iter().flatten());
                         sums.for_each(|(sum, x)| *sum += x);
                     }
-                    (at, rule)
+                    (at, slopes)
                 });
-                HeadSlopes::Choice(rules.collect())
+                HeadSlopes::Choice(of_heads.collect())
             }
             Heads::Real { squash, .. } => {
                 let log_std = HostTensor::of(self.std_of_real().independent()?)?;
-                let mut rule = HostRowRule::new(Normal { squash: *squash });
-                rule.forward(
+                let mut slopes = RowSlopes::default();
+                slopes.forward(
+                    Normal { squash: *squash },
                     [n_rows, width],
                     [columns(output, width), columns(&log_std, 0)],
                     Some(columns(action, width)),
@@ -313,7 +315,7 @@ impl ActionHead {
                     [],
                     results.each_mut().map(|results| &mut results[..]),
                 );
-                HeadSlopes::Real(rule)
+                HeadSlopes::Real(slopes)
             }
         };
         Some((results, slopes))
@@ -352,12 +354,14 @@ pub(crate) struct HostHead {
     heads: Heads,
     /// Of continuous actions.
     log_std: Option<HostTensor>,
+    /// Of choices.
+    scratch: RowSlopes<1, 0, 3, 2>,
 }
 
 impl HostHead {
     /// As [`ActionHead::act`] and [`ActionHead::to_env`] behind the layer: appends to `to`, and replaces `in_env`.
     pub fn draw(
-        &self,
+        &mut self,
         output: &[f32],
         mask: Option<&[f32]>,
         noise: &[f32],
@@ -374,7 +378,7 @@ impl HostHead {
             }
             (Heads::Real { .. }, None) => unreachable!("real actions always have a standard deviation"),
             (Heads::Choice(heads), _) => {
-                categorical::draw_rows(output, mask, Some(noise), heads, action, log_prob);
+                categorical::draw_rows(&mut self.scratch, output, mask, Some(noise), heads, action, log_prob);
                 in_env.extend_from_slice(&action[from..]);
             }
         }
@@ -384,8 +388,8 @@ impl HostHead {
 /// Derivatives of log-probabilities and entropies.
 pub(crate) enum HeadSlopes {
     /// The first column of every head.
-    Choice(Vec<(usize, HostRowRule<Categorical, 1, 0, 3, 2>)>),
-    Real(HostRowRule<Normal, 2, 0, 2, 2>),
+    Choice(Vec<(usize, RowSlopes<1, 0, 3, 2>)>),
+    Real(RowSlopes<2, 0, 2, 2>),
 }
 
 impl HeadSlopes {
@@ -395,16 +399,16 @@ impl HeadSlopes {
         let mut by_outputs = vec![0.0; n_rows * width];
         let mut by_log_std = Vec::new();
         match self {
-            Self::Choice(rules) => {
-                for (at, rule) in rules {
+            Self::Choice(of_heads) => {
+                for (at, slopes) in of_heads {
                     let to = HostColumnsMut { numbers: &mut by_outputs[*at..], per_row: width };
-                    rule.backward([], by_results, [to]);
+                    slopes.backward([], by_results, [to]);
                 }
             }
-            Self::Real(rule) => {
+            Self::Real(slopes) => {
                 by_log_std.resize(width, 0.0);
                 let outputs = HostColumnsMut { numbers: &mut by_outputs, per_row: width };
-                rule.backward([], by_results, [outputs, HostColumnsMut { numbers: &mut by_log_std, per_row: 0 }]);
+                slopes.backward([], by_results, [outputs, HostColumnsMut { numbers: &mut by_log_std, per_row: 0 }]);
             }
         }
         (by_outputs, by_log_std)

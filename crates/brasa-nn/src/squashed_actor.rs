@@ -4,7 +4,7 @@ use brasa_core::analytic::ByActions;
 use brasa_core::env::{InvalidField, Space, field};
 use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{ActionSizes, Explore, NetworkSizes, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
-use brasa_kernels::{HostColumns, HostColumnsMut, HostMlp, HostRowRule, HostTensor};
+use brasa_kernels::{HostColumns, HostColumnsMut, HostMlp, HostTensor, RowSlopes};
 use brasa_number::NormalDraw;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -197,16 +197,16 @@ impl Reparameterized for SquashedActor {
         let mut networks = Branches { body: self.body.on_host([])?, branches };
         let [mean, unbounded] = networks.forward(&obs, n_rows);
         let log_std_range = (f64::from(low), f64::from(high));
-        let mut rule = HostRowRule::new(NormalDraw { squash: true, log_std_range });
+        let (rule, mut slopes) = (NormalDraw { squash: true, log_std_range }, RowSlopes::default());
         let (mut action, mut log_prob) = (vec![0.0; n_rows * n], vec![0.0; n_rows]);
         let columns = |numbers| HostColumns { numbers, per_row: n };
         let own = HostColumnsMut { numbers: &mut action, per_row: n };
         let results = [columns(mean), columns(unbounded)];
-        rule.forward([n_rows, n], results, Some(columns(&noise)), None, [own], [&mut log_prob]);
+        slopes.forward(rule, [n_rows, n], results, Some(columns(&noise)), None, [own], [&mut log_prob]);
         let (by_action, [by_log_prob]) = by(&HostTensor::tensor(action, [n_rows, n]), [&log_prob])?;
         let [mut by_mean, mut by_log_std] = [vec![0.0; n_rows * n], vec![0.0; n_rows * n]];
         let to = [&mut by_mean, &mut by_log_std].map(|numbers| HostColumnsMut { numbers, per_row: n });
-        rule.backward([&by_action], [&by_log_prob], to);
+        slopes.backward([&by_action], [&by_log_prob], to);
         Some(networks.backward(&obs, [&by_mean, &by_log_std]))
     }
 }

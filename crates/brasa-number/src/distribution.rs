@@ -45,6 +45,32 @@ impl RowRule<1, 0, 3, 2> for Categorical {
     }
 }
 
+/// The choice with the greatest sum of logit and noise, by its number: with Gumbel noise a sample of a [`Categorical`].
+#[derive(Debug, Clone, Copy)]
+pub struct CategoricalDraw {
+    /// As [`Categorical::masked`].
+    pub masked: bool,
+}
+
+impl RowRule<2, 0, 1, 1> for CategoricalDraw {
+    const HAS_KEY: bool = true;
+
+    #[inline(always)]
+    fn key<N: Number>(&self, [logit, noise]: [N; 2], mask: N) -> N {
+        Categorical { masked: self.masked }.key([logit], mask) + noise
+    }
+
+    #[inline(always)]
+    fn column<N: Number>(&self, _: [N; 2], _: N, at: Place<N>) -> ([N; 0], [N; 1]) {
+        ([], [at.column.or_zero(at.is_top)])
+    }
+
+    #[inline(always)]
+    fn row<N: Number>(&self, sums: [N; 1], _width: N) -> [N; 1] {
+        sums
+    }
+}
+
 /// Independent normal distributions, which may be squashed by tanh: the log-density of a value before tanh, and the entropy in nats. There is no
 /// closed form of the entropy with tanh: minus the log-density is an estimate.
 #[derive(Debug, Clone, Copy)]

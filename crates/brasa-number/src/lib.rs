@@ -61,7 +61,7 @@ mod number;
 mod row_loss;
 mod row_rule;
 
-pub use distribution::{Categorical, HALF_LN_2_PI, Normal, NormalDraw};
+pub use distribution::{Categorical, CategoricalDraw, HALF_LN_2_PI, Normal, NormalDraw};
 pub use dual::Dual;
 pub use functions::{exp, exp_of_negative, ln, ln_1p, tanh};
 pub use number::{Number, Single};

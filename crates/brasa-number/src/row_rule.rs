@@ -5,8 +5,12 @@ use crate::Number;
 /// Where a column stands in its row.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<N: Number> {
+    /// The number of the column.
+    pub column: N,
     /// Whether it is the column that belongs to the action of the row.
     pub taken: N::Mask,
+    /// Whether it is the column with the greatest key, the first one of equal ones.
+    pub is_top: N::Mask,
     /// The greatest key of the row (see [`RowRule::key`]), without derivatives.
     pub top: N,
 }
@@ -39,7 +43,8 @@ pub struct Place<N: Number> {
 /// }
 ///
 /// let row = [1000.0, 1001.0];
-/// let column = |i: usize| LogSumExp.column([row[i]], 0.0, Place { taken: i == 0, top: 1001.0 }).1;
+/// let place = |i: usize| Place { column: i as f64, taken: i == 0, is_top: i == 1, top: 1001.0 };
+/// let column = |i: usize| LogSumExp.column([row[i]], 0.0, place(i)).1;
 /// let sums = [0, 1].map(|k| column(0)[k] + column(1)[k]);
 /// assert!((LogSumExp.row(sums, 2.0)[0] - 1001.3132616875182f64).abs() < 1e-9);
 /// ```

@@ -21,6 +21,7 @@ pub(super) fn row_rule(
     if row < n_rows {
         let none = Sequence::<f32>::new();
         let mut top = f32::min_value();
+        let mut best = 0.0f32;
         if comptime!(program.key.is_some()) {
             for column in 0..width {
                 let key_program = comptime!(program.key.clone().expect("it was checked"));
@@ -28,7 +29,9 @@ pub(super) fn row_rule(
                 let values = values_of(inputs, &none, row, column, key_program);
                 let key = *values.index(last);
                 // What is not a number is the greatest: it must show.
-                top = select(key > top || key != key, key, top);
+                let is_greater = key > top || key != key;
+                top = select(is_greater, key, top);
+                best = select(is_greater, f32::cast_from(column), best);
             }
         }
         let mut cells = Sequence::<RuntimeCell<f32>>::new();
@@ -40,6 +43,7 @@ pub(super) fn row_rule(
             let mut given = Sequence::<f32>::new();
             given.push(f32::cast_from(column));
             given.push(top);
+            given.push(best);
             let values = values_of(inputs, &given, row, column, comptime!(program.sums.clone()));
             #[unroll]
             for i in 0..comptime!(program.sums.outputs[0].len()) {
@@ -58,19 +62,23 @@ pub(super) fn row_rule(
             let to = row * results.stride(0) + i * results.stride(1);
             results[to] = *whole.index(comptime!(program.row.outputs[0][i]));
         }
-        for column in 0..width {
-            let mut given = Sequence::<f32>::new();
-            given.push(f32::cast_from(column));
-            given.push(top);
-            #[unroll]
-            for i in comptime!(program.n_results)..comptime!(program.row.outputs[0].len()) {
-                given.push(*whole.index(comptime!(program.row.outputs[0][i])));
-            }
-            let values = values_of(inputs, &given, row, column, comptime!(program.columns.clone()));
-            #[unroll]
-            for i in 0..comptime!(program.columns.outputs[0].len()) {
-                let to = row * columns.stride(0) + (i * width + column) * columns.stride(1);
-                columns[to] = *values.index(comptime!(program.columns.outputs[0][i]));
+        if comptime!(program.columns.is_some()) {
+            for column in 0..width {
+                let mut given = Sequence::<f32>::new();
+                given.push(f32::cast_from(column));
+                given.push(top);
+                given.push(best);
+                #[unroll]
+                for i in comptime!(program.n_results)..comptime!(program.row.outputs[0].len()) {
+                    given.push(*whole.index(comptime!(program.row.outputs[0][i])));
+                }
+                let of_column = comptime!(program.columns.clone().expect("it was checked"));
+                let values = values_of(inputs, &given, row, column, comptime!(of_column.clone()));
+                #[unroll]
+                for i in 0..comptime!(of_column.outputs[0].len()) {
+                    let to = row * columns.stride(0) + (i * width + column) * columns.stride(1);
+                    columns[to] = *values.index(comptime!(of_column.outputs[0][i]));
+                }
             }
         }
     }
@@ -107,7 +115,9 @@ pub(crate) fn launch(
         return None;
     }
     let results = empty(&like, [n_rows, program.n_results]);
-    let columns = empty(&like, [n_rows, program.columns.outputs[0].len() * width]);
+    let n_columns = program.columns.as_ref().map_or(0, |columns| columns.outputs[0].len());
+    // Without columns nothing is written, but a kernel has a place for them.
+    let columns = empty(&like, [n_rows, (n_columns * width).max(1)]);
     let (count, dim) = threads(&like, n_rows);
     row_rule::launch(
         &like.client,

@@ -29,10 +29,9 @@ type Lane = [f32; LANES];
 
 const ZERO: Lane = [0.0; LANES];
 
-/// A rule in the memory of the CPU, with the derivatives of its last rows.
+/// Derivatives of the rows that a rule computed last in the memory of the CPU. The memory is used again.
 #[derive(Debug)]
-pub struct HostRowRule<T, const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> {
-    rule: T,
+pub struct RowSlopes<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> {
     n_rows: usize,
     width: usize,
     tile: Vec<([Lane; IN], Lane)>,
@@ -42,14 +41,13 @@ pub struct HostRowRule<T, const IN: usize, const OUT: usize, const SUMS: usize, 
     rows: Vec<[[Lane; SUMS]; R]>,
 }
 
-impl<T: RowRule<IN, OUT, SUMS, R>, const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>
-    HostRowRule<T, IN, OUT, SUMS, R>
-{
-    /// A rule that has computed no rows.
-    pub fn new(rule: T) -> Self {
-        Self { rule, n_rows: 0, width: 0, tile: Vec::new(), columns: Vec::new(), rows: Vec::new() }
+impl<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> Default for RowSlopes<IN, OUT, SUMS, R> {
+    fn default() -> Self {
+        Self { n_rows: 0, width: 0, tile: Vec::new(), columns: Vec::new(), rows: Vec::new() }
     }
+}
 
+impl<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> RowSlopes<IN, OUT, SUMS, R> {
     /// Computes rows of `width` columns.
     ///
     /// # Shapes
@@ -60,8 +58,10 @@ impl<T: RowRule<IN, OUT, SUMS, R>, const IN: usize, const OUT: usize, const SUMS
     /// # Panics
     /// If there are fewer numbers.
     #[allow(clippy::needless_range_loop, reason = "a compiler vectorizes loops over constant ranges")]
-    pub fn forward(
+    #[allow(clippy::too_many_arguments, reason = "each is another matrix")]
+    pub fn forward<T: RowRule<IN, OUT, SUMS, R>>(
         &mut self,
+        rule: T,
         [n_rows, width]: [usize; 2],
         results: [HostColumns<'_>; IN],
         data: Option<HostColumns<'_>>,
@@ -73,7 +73,6 @@ impl<T: RowRule<IN, OUT, SUMS, R>, const IN: usize, const OUT: usize, const SUMS
         vectorized(
             #[inline(always)]
             || {
-                let rule = self.rule;
                 let n_tiles = n_rows.div_ceil(LANES);
                 self.tile.resize(width, ([ZERO; IN], [1.0; LANES]));
                 self.columns.resize(n_tiles * width, ([[ZERO; IN]; OUT], [[ZERO; IN]; SUMS]));
@@ -88,25 +87,33 @@ impl<T: RowRule<IN, OUT, SUMS, R>, const IN: usize, const OUT: usize, const SUMS
                             turned(data, [first, n], c, d);
                         }
                     }
-                    let (mut asked, mut top, mut sums) = ([-1.0; LANES], [f32::NEG_INFINITY; LANES], [ZERO; SUMS]);
+                    let (mut asked, mut best) = ([-1.0; LANES], ZERO);
+                    let (mut top, mut sums) = ([f32::NEG_INFINITY; LANES], [ZERO; SUMS]);
                     if let Some(taken) = taken {
                         turned(taken, [first, n], 0, &mut asked);
                     }
                     if T::HAS_KEY {
-                        for (x, d) in &self.tile {
+                        for (c, (x, d)) in self.tile.iter().enumerate() {
                             for l in 0..LANES {
                                 let key = rule.key(lane(x, l), Single(d[l])).0;
                                 // What is not a number is the greatest: it must show.
                                 let is_greater = (key > top[l]) | (key != key);
                                 top[l] = if is_greater { key } else { top[l] };
+                                best[l] = if is_greater { c as f32 } else { best[l] };
                             }
                         }
                     }
                     for (c, (x, d)) in self.tile.iter().enumerate() {
                         let (mut own, mut by_own, mut by) = ([ZERO; OUT], [[ZERO; IN]; OUT], [[ZERO; IN]; SUMS]);
                         for l in 0..LANES {
-                            let top = Dual::constant(Single(top[l]));
-                            let place = Place { taken: asked[l] == c as f32, top };
+                            let number = |x: f32| Dual::constant(Single(x));
+                            let column = c as f32;
+                            let place = Place {
+                                column: number(column),
+                                taken: asked[l] == column,
+                                is_top: best[l] == column,
+                                top: number(top[l]),
+                            };
                             let data = Dual::constant(Single(d[l]));
                             let (y, added) = rule.column(Dual::variables(lane(x, l)), data, place);
                             for o in 0..OUT {
@@ -151,7 +158,7 @@ impl<T: RowRule<IN, OUT, SUMS, R>, const IN: usize, const OUT: usize, const SUMS
     }
 
     /// The derivatives of a loss by the results of the network, from those by own numbers and by results of the rows that
-    /// [`HostRowRule::forward`] computed last.
+    /// [`RowSlopes::forward`] computed last.
     ///
     /// # Shapes
     /// - `by_own`: `[n_rows, width]` each

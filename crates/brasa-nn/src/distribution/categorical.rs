@@ -2,8 +2,8 @@
 //!
 //! All functions use the log-softmax: logarithms of rounded probabilities make entropies and ratios NaN.
 
-use brasa_kernels::{HostTensor, Rows, concat, elementwise, row_rule};
-use brasa_number::{Categorical, RowRule, Single};
+use brasa_kernels::{HostColumns, HostTensor, RowSlopes, Rows, concat, row_rule};
+use brasa_number::{Categorical, CategoricalDraw, RowRule, Single};
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 
@@ -19,61 +19,49 @@ pub fn draw(
     gumbel: Option<Tensor<2>>,
     heads: &[usize],
 ) -> (Tensor<2>, Tensor<1>) {
-    let numbers = (HostTensor::of(&logits), mask.as_ref().map(HostTensor::of));
-    let (Some(on_host), None | Some(Some(_))) = &numbers else {
-        return draw_on_device(&logits, mask.as_ref(), gumbel.as_ref(), heads);
-    };
-    let mask = numbers.1.as_ref().and_then(|mask| mask.as_deref());
-    let gumbel = gumbel.as_ref().and_then(HostTensor::of);
-    let n_rows = logits.dims()[0];
+    let numbers = [Some(&logits), mask.as_ref(), gumbel.as_ref()].map(|tensor| tensor.map(HostTensor::of));
+    if numbers.iter().flatten().any(Option::is_none) {
+        return draw_on_device(&logits.without_autodiff(), mask.as_ref(), gumbel.as_ref(), heads);
+    }
+    let [logits, mask, gumbel] = numbers.map(Option::flatten);
+    let logits = logits.expect("it was there");
+    let n_rows = logits.len() / heads.iter().sum::<usize>();
     let (mut actions, mut log_probs) = (Vec::with_capacity(n_rows * heads.len()), Vec::with_capacity(n_rows));
-    draw_rows(on_host, mask, gumbel.as_deref(), heads, &mut actions, &mut log_probs);
+    let scratch = &mut RowSlopes::default();
+    draw_rows(scratch, &logits, mask.as_deref(), gumbel.as_deref(), heads, &mut actions, &mut log_probs);
     (HostTensor::tensor(actions, [n_rows, heads.len()]), HostTensor::tensor(log_probs, [n_rows]))
 }
 
-/// [`draw`] in formulas: on a GPU two launches per head and one for the mask, and with several heads those that put them together.
+/// [`draw`] on a GPU: two kernels per head.
 fn draw_on_device(
     logits: &Tensor<2>,
     mask: Option<&Tensor<2>>,
     gumbel: Option<&Tensor<2>>,
     heads: &[usize],
 ) -> (Tensor<2>, Tensor<1>) {
-    let [n_rows, width] = logits.dims();
-    let legal = mask.map(|mask| {
-        let [legal] = elementwise([n_rows, width], |formulas| {
-            [vec![Categorical { masked: true }.key([formulas.read(logits)], formulas.read(mask))]]
-        });
-        legal
+    let zeros = gumbel.is_none().then(|| logits.zeros_like());
+    let noise = gumbel.or(zeros.as_ref()).expect("one of them");
+    let masked = mask.is_some();
+    let of_heads = offsets(heads).map(|(at, n)| {
+        let [logits, noise] = [logits, noise].map(|tensor| columns(tensor, at, n));
+        let mask = mask.map(|mask| columns(mask, at, n));
+        let rows = Rows { results: [&logits, &noise], data: mask.as_ref(), taken: None };
+        let (_, [action]) = row_rule(CategoricalDraw { masked }, &rows);
+        let action = action.unsqueeze_dim::<2>(1);
+        let rows = Rows { results: [&logits], data: mask.as_ref(), taken: Some(&action) };
+        let (_, [log_prob, _]) = row_rule(Categorical { masked }, &rows);
+        // NaN stays NaN.
+        let action = if gumbel.is_none() { action + log_prob.clone().unsqueeze_dim(1) * 0.0 } else { action };
+        (action, log_prob)
     });
-    let logits = legal.as_ref().unwrap_or(logits);
-    let (actions, log_probs): (Vec<_>, Vec<_>) = offsets(heads)
-        .map(|(at, n)| {
-            let head = at..at + n;
-            let [shares, scores] = elementwise([n_rows, n], |formulas| {
-                let logits = formulas.matrix(logits);
-                let logit = logits.columns(head.clone());
-                let noise = gumbel.map(|noise| formulas.matrix(noise).columns(head.clone()));
-                let score = noise.map_or(logit, |noise| logit + noise);
-                [vec![(logit - logits.max(head.clone())).exp()], vec![score]]
-            });
-            let [action, log_prob] = elementwise([n_rows, 1], |formulas| {
-                let (logits, scores) = (formulas.matrix(logits), formulas.matrix(&scores));
-                // A row without numbers has no greatest one.
-                let action = scores.find(0..n, scores.max(0..n)).min(n as f64 - 1.0);
-                let shift = logits.max(head.clone()) + formulas.matrix(&shares).sum(0..n).ln();
-                // NaN stays NaN.
-                let chosen = if gumbel.is_none() { action + shift * 0.0 } else { action };
-                [vec![chosen], vec![logits.pick(head.clone(), action) - shift]]
-            });
-            (action, log_prob)
-        })
-        .unzip();
+    let (actions, log_probs): (Vec<_>, Vec<_>) = of_heads.unzip();
     let log_prob = log_probs.into_iter().reduce(|a, b| a + b).expect("there is a head");
-    (concat(actions), log_prob.squeeze_dim(1))
+    (concat(actions), log_prob)
 }
 
 /// [`draw`] in the memory of the CPU: appends to `actions` and `log_probs`.
 pub fn draw_rows(
+    scratch: &mut RowSlopes<1, 0, 3, 2>,
     logits: &[f32],
     mask: Option<&[f32]>,
     gumbel: Option<&[f32]>,
@@ -81,21 +69,48 @@ pub fn draw_rows(
     actions: &mut Vec<f32>,
     log_probs: &mut Vec<f32>,
 ) {
-    let mut rows = Logits::new(logits, mask, heads);
-    let (n_rows, width) = (rows.n, rows.width);
+    let width: usize = heads.iter().sum();
+    let (n_rows, first) = (logits.len() / width, actions.len());
+    let draw = CategoricalDraw { masked: mask.is_some() };
     for row in 0..n_rows {
-        let row_log_probs = rows.log_probs(row);
-        let mut log_prob = 0.0;
         for (at, n) in offsets(heads) {
-            let scores = &row_log_probs[at..at + n];
-            let score = |i: usize| scores[i] + gumbel.map_or(0.0, |noise| noise[row * width + at + i]);
-            let best = (1..n).fold(0, |best, i| if score(i) > score(best) { i } else { best });
-            let is_unknown = gumbel.is_none() && scores[best].is_nan();
-            actions.push(if is_unknown { f32::NAN } else { best as f32 });
-            log_prob += scores[best];
+            let key = |i: usize| {
+                let i = row * width + at + i;
+                let noise = gumbel.map_or(0.0, |noise| noise[i]);
+                draw.key([Single(logits[i]), Single(noise)], Single(mask.map_or(1.0, |mask| mask[i]))).0
+            };
+            let first = (0, key(0));
+            let (best, _) = (1..n).map(|i| (i, key(i))).fold(first, |a, b| if b.1 > a.1 { b } else { a });
+            actions.push(best as f32);
         }
-        log_probs.push(log_prob);
     }
+    let mut results = [vec![0.0; n_rows], vec![0.0; n_rows]];
+    let from = log_probs.len();
+    log_probs.resize(from + n_rows, 0.0);
+    for (head, (at, n)) in offsets(heads).enumerate() {
+        let columns = |numbers, per_row| HostColumns { numbers, per_row };
+        scratch.forward(
+            Categorical { masked: mask.is_some() },
+            [n_rows, n],
+            [columns(&logits[at..], width)],
+            mask.map(|mask| columns(&mask[at..], width)),
+            Some(columns(&actions[first + head..], heads.len())),
+            [],
+            results.each_mut().map(|results| &mut results[..]),
+        );
+        for (row, log_prob) in results[0].iter().enumerate() {
+            log_probs[from + row] += log_prob;
+            if gumbel.is_none() && log_prob.is_nan() {
+                actions[first + row * heads.len() + head] = f32::NAN;
+            }
+        }
+    }
+}
+
+/// Some columns of a matrix.
+fn columns(matrix: &Tensor<2>, at: usize, n: usize) -> Tensor<2> {
+    let [n_rows, width] = matrix.dims();
+    if width == n { matrix.clone() } else { matrix.clone().slice([0..n_rows, at..at + n]) }
 }
 
 /// Log-probabilities of `action` and entropies, `[n_rows]` each: sums over heads.
@@ -109,11 +124,6 @@ pub fn evaluate(
     action: Tensor<2>,
     heads: &[usize],
 ) -> (Tensor<1>, Tensor<1>) {
-    let n_rows = action.dims()[0];
-    let columns = |tensor: &Tensor<2>, at: usize, n: usize| match tensor.dims()[1] == n {
-        true => tensor.clone(),
-        false => tensor.clone().slice([0..n_rows, at..at + n]),
-    };
     let of_heads = offsets(heads).enumerate().map(|(head, (at, n))| {
         let (logits, mask) = (columns(&logits, at, n), mask.as_ref().map(|mask| columns(mask, at, n)));
         let taken = columns(&action, head, 1);
@@ -122,48 +132,6 @@ pub fn evaluate(
     });
     let [log_prob, entropy] = of_heads.reduce(|[a, b], [c, d]| [a + c, b + d]).expect("there is a head");
     (log_prob, entropy)
-}
-
-/// Rows of logits on the CPU.
-struct Logits<'a> {
-    logits: &'a [f32],
-    mask: Option<&'a [f32]>,
-    heads: &'a [usize],
-    n: usize,
-    width: usize,
-    log_probs: Vec<f32>,
-}
-
-impl<'a> Logits<'a> {
-    fn new(logits: &'a [f32], mask: Option<&'a [f32]>, heads: &'a [usize]) -> Self {
-        let width = heads.iter().sum();
-        Self { logits, mask, heads, n: logits.len() / width, width, log_probs: vec![0.0; width] }
-    }
-
-    /// [`log_probs`] of a row.
-    fn log_probs(&mut self, row: usize) -> &[f32] {
-        let Self { logits, mask, heads, width, log_probs, .. } = self;
-        let part = row * *width..(row + 1) * *width;
-        log_probs.copy_from_slice(&logits[part.clone()]);
-        if let Some(mask) = mask {
-            let legal = |x: f32, mask: f32| Categorical { masked: true }.key([Single(x)], Single(mask)).0;
-            log_probs.iter_mut().zip(&mask[part]).for_each(|(x, mask)| *x = legal(*x, *mask));
-        }
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (at, n) in offsets(heads) {
-                    let head = &mut log_probs[at..at + n];
-                    let largest =
-                        head.iter().fold(f32::NEG_INFINITY, |largest, x| if *x > largest { *x } else { largest });
-                    let sum: f32 = head.iter().map(|x| brasa_number::exp_of_negative(x - largest)).sum();
-                    let shift = largest + sum.ln();
-                    head.iter_mut().for_each(|x| *x -= shift);
-                }
-            },
-        );
-        log_probs
-    }
 }
 
 /// First column and number of actions of every head.
@@ -271,7 +239,15 @@ mod tests {
                 for noise in [None, Some(&noise)] {
                     let (mut actions, mut log_probs) = (Vec::new(), Vec::new());
                     let [mask_on_host, noise_on_host] = [mask, noise].map(|numbers| numbers.map(|x| &x[..]));
-                    draw_rows(&logits, mask_on_host, noise_on_host, &heads, &mut actions, &mut log_probs);
+                    draw_rows(
+                        &mut RowSlopes::default(),
+                        &logits,
+                        mask_on_host,
+                        noise_on_host,
+                        &heads,
+                        &mut actions,
+                        &mut log_probs,
+                    );
                     let [mask, noise] = [mask, noise].map(|numbers| numbers.map(|x| tensor(x)));
                     let drawn = draw_on_device(&tensor(&logits), mask.as_ref(), noise.as_ref(), &heads);
                     assert_eq!(drawn.0.dims(), [n_rows, heads.len()]);
