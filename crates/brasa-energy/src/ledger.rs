@@ -4,31 +4,31 @@ use serde::{Deserialize, Serialize};
 
 /// Energy flows summed over steps, in kWh and not negative unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Ledger {
+pub struct Ledger<N = f64> {
     /// PV that could have been produced.
-    pub pv_available_kwh: f64,
+    pub pv_available_kwh: N,
     /// PV used on site: by load, vehicles or the battery.
-    pub pv_used_kwh: f64,
+    pub pv_used_kwh: N,
     /// Curtailed PV.
-    pub pv_curtailed_kwh: f64,
+    pub pv_curtailed_kwh: N,
     /// Energy exported to the grid.
-    pub grid_export_kwh: f64,
+    pub grid_export_kwh: N,
     /// Energy imported from the grid.
-    pub grid_import_kwh: f64,
+    pub grid_import_kwh: N,
     /// Load of the buildings, without vehicles.
-    pub load_kwh: f64,
+    pub load_kwh: N,
     /// Energy charged into batteries, before losses.
-    pub battery_in_kwh: f64,
+    pub battery_in_kwh: N,
     /// Energy discharged from batteries, after losses.
-    pub battery_out_kwh: f64,
+    pub battery_out_kwh: N,
     /// Energy lost in batteries: conversion and standing losses.
-    pub battery_lost_kwh: f64,
+    pub battery_lost_kwh: N,
     /// Stored energy at the end minus at the start; may be negative.
-    pub battery_change_kwh: f64,
+    pub battery_change_kwh: N,
     /// Energy delivered to chargers of vehicles, before their losses, minus what they return; may be negative.
-    pub ev_delivered_kwh: f64,
+    pub ev_delivered_kwh: N,
     /// Unmet energy of departed vehicles.
-    pub ev_unmet_kwh: f64,
+    pub ev_unmet_kwh: N,
 }
 
 impl Ledger {

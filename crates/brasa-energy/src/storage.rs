@@ -8,6 +8,8 @@
 //!
 //! Energies are in kWh at the bus, except the stored energy `E`.
 
+use brasa_number::Number;
+
 /// The constants of a battery.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Storage {
@@ -25,11 +27,11 @@ pub(crate) struct Storage {
 
 /// A battery after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Stored {
+pub(crate) struct Stored<N = f64> {
     /// Stored energy, in kWh.
-    pub(crate) stored_kwh: f64,
+    pub(crate) stored_kwh: N,
     /// Losses of conversion and standing losses, in kWh.
-    pub(crate) lost_kwh: f64,
+    pub(crate) lost_kwh: N,
 }
 
 impl Storage {
@@ -45,19 +47,27 @@ impl Storage {
     }
 
     /// The most that can be charged in a step of `hours`.
-    pub(crate) fn most_charge_kwh(&self, stored_kwh: f64, hours: f64) -> f64 {
-        (self.power_kw * hours).min((self.high_kwh - stored_kwh) / self.charge_efficiency).max(0.0)
+    pub(crate) fn most_charge_kwh<N: Number>(&self, stored_kwh: N, hours: f64) -> N {
+        let room_kwh = (-stored_kwh + self.high_kwh) / self.charge_efficiency;
+        stored_kwh.constant(self.power_kw * hours).min(room_kwh).max_of(0.0)
     }
 
     /// The most that can be discharged in a step of `hours`.
-    pub(crate) fn most_discharge_kwh(&self, stored_kwh: f64, hours: f64) -> f64 {
-        (self.power_kw * hours).min((stored_kwh - self.low_kwh) * self.discharge_efficiency).max(0.0)
+    pub(crate) fn most_discharge_kwh<N: Number>(&self, stored_kwh: N, hours: f64) -> N {
+        let stock_kwh = (stored_kwh - self.low_kwh) * self.discharge_efficiency;
+        stored_kwh.constant(self.power_kw * hours).min(stock_kwh).max_of(0.0)
     }
 
     /// The battery after a step; `standing_loss` is the fraction that it loses per step, down to the least energy.
-    pub(crate) fn after(&self, stored_kwh: f64, charge_kwh: f64, discharge_kwh: f64, standing_loss: f64) -> Stored {
-        let moved_kwh = stored_kwh + self.charge_efficiency * charge_kwh - discharge_kwh / self.discharge_efficiency;
-        let standing_kwh = (standing_loss * moved_kwh).min(moved_kwh - self.low_kwh).max(0.0);
+    pub(crate) fn after<N: Number>(
+        &self,
+        stored_kwh: N,
+        charge_kwh: N,
+        discharge_kwh: N,
+        standing_loss: f64,
+    ) -> Stored<N> {
+        let moved_kwh = stored_kwh + charge_kwh * self.charge_efficiency - discharge_kwh / self.discharge_efficiency;
+        let standing_kwh = (moved_kwh * standing_loss).min(moved_kwh - self.low_kwh).max_of(0.0);
         let converted_kwh =
             charge_kwh * (1.0 - self.charge_efficiency) + discharge_kwh * (1.0 / self.discharge_efficiency - 1.0);
         Stored { stored_kwh: moved_kwh - standing_kwh, lost_kwh: converted_kwh + standing_kwh }

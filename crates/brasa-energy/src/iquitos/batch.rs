@@ -166,7 +166,7 @@ impl EnvBatch for IquitosBatch {
                 flows.ledger.load_kwh,
                 flows.ledger.ev_delivered_kwh,
                 flows.ledger.ev_unmet_kwh,
-                f64::from(flows.turned_away),
+                flows.turned_away,
                 flows.grid_excess_kwh,
                 flows.feeder_excess_kwh,
             ];

@@ -12,15 +12,17 @@
 //!
 //! The limit of `discharge` means that the battery never discharges more than load and export take.
 
+use brasa_number::Number;
+
 use super::site::Site;
 use crate::Ledger;
 use crate::storage::Stored;
 
 /// Order for the battery.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum BatteryOrder {
+pub(crate) enum BatteryOrder<N = f64> {
     /// This power, in kW; positive charges.
-    Power(f64),
+    Power(N),
     /// Store the PV surplus, cover the load beyond PV.
     Follow,
     /// Store the PV surplus, do not discharge.
@@ -29,33 +31,35 @@ pub(crate) enum BatteryOrder {
 
 /// The flows of one step, with their cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Flows {
+pub struct Flows<N = f64> {
     /// Energy flows.
-    pub ledger: Ledger,
+    pub ledger: Ledger<N>,
     /// Emissions of the import, in kg of CO2.
-    pub carbon_kg: f64,
+    pub carbon_kg: N,
     /// Cost of energy, demand charge and wear, minus export revenue, in the currency of the tariff.
-    pub cost: f64,
+    pub cost: N,
     /// Import beyond the soft limit, in kWh.
-    pub grid_excess_kwh: f64,
+    pub grid_excess_kwh: N,
     /// Rise of the month's peak import, in kW.
-    pub peak_rise_kw: f64,
+    pub peak_rise_kw: N,
     /// Change of the power from the grid since the step before, in kW and not negative; 0 in the first step.
-    pub ramp_kw: f64,
+    pub ramp_kw: N,
     /// Orders to the sockets above the limit of the feeder, in kWh, before their reduction.
-    pub feeder_excess_kwh: f64,
-    /// Vehicles without a free socket for the next step.
-    pub turned_away: u32,
+    pub feeder_excess_kwh: N,
+    /// Number of vehicles without a free socket for the next step.
+    pub turned_away: N,
     /// Emissions of the same step without control, in kg, with the mean of random vehicles.
-    pub reference_carbon_kg: f64,
+    pub reference_carbon_kg: N,
     /// Cost of the same step without control.
-    pub reference_cost: f64,
+    pub reference_cost: N,
     /// Mean energy of uncontrolled vehicles in the step, in kWh.
-    pub reference_vehicles_kwh: f64,
+    pub reference_vehicles_kwh: N,
+    /// Import of the same step without control, in kWh.
+    pub reference_import_kwh: N,
     /// Curtailed PV of the same step without control, in kWh.
-    pub reference_curtailed_kwh: f64,
+    pub reference_curtailed_kwh: N,
     /// Import beyond the soft limit of the same step without control, in kWh.
-    pub reference_excess_kwh: f64,
+    pub reference_excess_kwh: N,
 }
 
 /// Results of the sockets in one step.
@@ -107,78 +111,78 @@ fn sum(values: &[f32]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// Results of battery and grid in one step.
+/// The exchange of the battery in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Exchange {
-    charge_kwh: f64,
-    discharge_kwh: f64,
-    lost_kwh: f64,
-    stored_kwh: f64,
+struct Exchange<N = f64> {
+    charge_kwh: N,
+    discharge_kwh: N,
+    after: Stored<N>,
 }
 
 /// The exchange of the battery for a site that needs `net_kwh` beyond PV.
-fn exchange(order: BatteryOrder, stored_kwh: f64, net_kwh: f64, site: &Site) -> Exchange {
+fn exchange<N: Number>(order: BatteryOrder<N>, stored_kwh: N, net_kwh: N, site: &Site) -> Exchange<N> {
     let (battery, storage) = (&site.config.battery, site.config.battery.storage());
-    let surplus_kwh = (-net_kwh).max(0.0);
+    let surplus_kwh = (-net_kwh).max_of(0.0);
     let (take_kwh, give_kwh) = match order {
-        BatteryOrder::Power(kw) => ((kw * site.step_hours).max(0.0), (-kw * site.step_hours).max(0.0)),
-        BatteryOrder::Follow => (surplus_kwh, net_kwh.max(0.0)),
-        BatteryOrder::StoreSurplus => (surplus_kwh, 0.0),
+        BatteryOrder::Power(kw) => ((kw * site.step_hours).max_of(0.0), (-kw * site.step_hours).max_of(0.0)),
+        BatteryOrder::Follow => (surplus_kwh, net_kwh.max_of(0.0)),
+        BatteryOrder::StoreSurplus => (surplus_kwh, net_kwh.constant(0.0)),
     };
     let mut charge_kwh = take_kwh.min(storage.most_charge_kwh(stored_kwh, site.step_hours));
     if !battery.charge_from_grid {
         charge_kwh = charge_kwh.min(surplus_kwh);
     }
-    let takers_kwh = (net_kwh + site.config.grid.export_limit_kw * site.step_hours).max(0.0);
+    let takers_kwh = (net_kwh + site.config.grid.export_limit_kw * site.step_hours).max_of(0.0);
     let discharge_kwh = give_kwh.min(storage.most_discharge_kwh(stored_kwh, site.step_hours)).min(takers_kwh);
-    let Stored { stored_kwh, lost_kwh } = storage.after(stored_kwh, charge_kwh, discharge_kwh, site.standing_loss);
-    Exchange { charge_kwh, discharge_kwh, lost_kwh, stored_kwh }
+    let after = storage.after(stored_kwh, charge_kwh, discharge_kwh, site.standing_loss);
+    Exchange { charge_kwh, discharge_kwh, after }
 }
 
-/// State from earlier steps.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Running {
-    pub(crate) stored_kwh: f64,
-    pub(crate) month_peak_kw: f64,
-    pub(crate) reference_peak_kw: f64,
+/// What a step begins with at the bus.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bus<N> {
+    pub(crate) pv_kwh: N,
+    pub(crate) load_kwh: N,
+    /// Energy delivered to vehicles, and what was ordered above the limit of the feeder.
+    pub(crate) vehicles_kwh: N,
+    pub(crate) feeder_excess_kwh: N,
+    /// Mean energy of uncontrolled vehicles.
+    pub(crate) reference_vehicles_kwh: N,
+    pub(crate) price_per_kwh: N,
+    pub(crate) carbon_kg_per_kwh: N,
+    pub(crate) stored_kwh: N,
+    /// Peaks of the month so far, before this step.
+    pub(crate) month_peak_kw: N,
+    pub(crate) reference_peak_kw: N,
     /// Power from the grid in the step before, if there was one.
-    pub(crate) grid_kw: Option<f64>,
+    pub(crate) grid_kw: Option<N>,
 }
 
-/// Balances the bus at `step_of_year` and computes the cost; also returns the stored energy.
-///
-/// Peaks are those of the month so far, before this step.
-pub(crate) fn balance(
-    site: &Site,
-    step_of_year: u32,
-    (pv_kwh, load_kwh, served): (f64, f64, Served),
-    order: BatteryOrder,
-    running: Running,
-) -> (Flows, f64) {
-    let (battery, grid) = (&site.config.battery, &site.config.grid);
-    let (price_per_kwh, carbon_kg_per_kwh) = (site.price_per_kwh(step_of_year), site.carbon_kg_per_kwh(step_of_year));
-    let vehicles_kwh = served.delivered_kwh;
+/// Balances the bus and computes the cost; also returns the stored energy. Vehicles that leave are not known yet.
+pub(crate) fn balance<N: Number>(site: &Site, bus: &Bus<N>, order: BatteryOrder<N>) -> (Flows<N>, N) {
+    let (battery, grid, hours) = (&site.config.battery, &site.config.grid, site.step_hours);
+    let Bus { pv_kwh, load_kwh, vehicles_kwh, price_per_kwh, carbon_kg_per_kwh, .. } = *bus;
+    let (export_limit_kwh, soft_limit_kwh) = (grid.export_limit_kw * hours, grid.soft_limit_kw * hours);
+    let zero = pv_kwh.constant(0.0);
     let net_kwh = load_kwh + vehicles_kwh - pv_kwh;
-    let Exchange { charge_kwh, discharge_kwh, lost_kwh, stored_kwh } =
-        exchange(order, running.stored_kwh, net_kwh, site);
+    let Exchange { charge_kwh, discharge_kwh, after } = exchange(order, bus.stored_kwh, net_kwh, site);
     let from_grid_kwh = net_kwh + charge_kwh - discharge_kwh;
-    let import_kwh = from_grid_kwh.max(0.0);
-    let surplus_kwh = (-from_grid_kwh).max(0.0);
-    let export_kwh = surplus_kwh.min(grid.export_limit_kw * site.step_hours);
+    let import_kwh = from_grid_kwh.max_of(0.0);
+    let surplus_kwh = (-from_grid_kwh).max_of(0.0);
+    let export_kwh = surplus_kwh.min_of(export_limit_kwh);
     let curtailed_kwh = surplus_kwh - export_kwh;
-    let pv_export_kwh = export_kwh.min((-net_kwh).max(0.0));
+    let pv_export_kwh = export_kwh.min((-net_kwh).max_of(0.0));
 
-    let price = |import_kwh: f64, peak_kw: f64| {
-        let rise_kw = (import_kwh / site.step_hours - peak_kw).max(0.0);
-        import_kwh * price_per_kwh + rise_kw * grid.demand_charge_per_kw
+    let rise_kw = |import_kwh: N, peak_kw: N| (import_kwh / hours - peak_kw).max_of(0.0);
+    let price = |import_kwh: N, peak_kw: N| {
+        import_kwh * price_per_kwh + rise_kw(import_kwh, peak_kw) * grid.demand_charge_per_kw
     };
-    let cost = price(import_kwh, running.month_peak_kw) - export_kwh * grid.export_price_per_kwh
+    let cost = price(import_kwh, bus.month_peak_kw) - export_kwh * grid.export_price_per_kwh
         + (charge_kwh + discharge_kwh) * battery.wear_cost_per_kwh;
-    let reference_net_kwh = load_kwh + site.reference_vehicles_kwh(step_of_year) - pv_kwh;
-    let reference_import_kwh = reference_net_kwh.max(0.0);
-    let reference_surplus_kwh = (-reference_net_kwh).max(0.0);
-    let reference_export_kwh = reference_surplus_kwh.min(grid.export_limit_kw * site.step_hours);
-    let soft_limit_kwh = grid.soft_limit_kw * site.step_hours;
+    let reference_net_kwh = load_kwh + bus.reference_vehicles_kwh - pv_kwh;
+    let reference_import_kwh = reference_net_kwh.max_of(0.0);
+    let reference_surplus_kwh = (-reference_net_kwh).max_of(0.0);
+    let reference_export_kwh = reference_surplus_kwh.min_of(export_limit_kwh);
     let flows = Flows {
         ledger: Ledger {
             pv_available_kwh: pv_kwh,
@@ -189,26 +193,27 @@ pub(crate) fn balance(
             load_kwh,
             battery_in_kwh: charge_kwh,
             battery_out_kwh: discharge_kwh,
-            battery_lost_kwh: lost_kwh,
-            battery_change_kwh: stored_kwh - running.stored_kwh,
+            battery_lost_kwh: after.lost_kwh,
+            battery_change_kwh: after.stored_kwh - bus.stored_kwh,
             ev_delivered_kwh: vehicles_kwh,
-            ev_unmet_kwh: 0.0,
+            ev_unmet_kwh: zero,
         },
         carbon_kg: import_kwh * carbon_kg_per_kwh,
         cost,
-        grid_excess_kwh: (import_kwh - soft_limit_kwh).max(0.0),
-        peak_rise_kw: (import_kwh / site.step_hours - running.month_peak_kw).max(0.0),
-        ramp_kw: running.grid_kw.map_or(0.0, |kw| ((import_kwh - export_kwh) / site.step_hours - kw).abs()),
-        feeder_excess_kwh: served.excess_kwh,
-        turned_away: 0,
+        grid_excess_kwh: (import_kwh - soft_limit_kwh).max_of(0.0),
+        peak_rise_kw: rise_kw(import_kwh, bus.month_peak_kw),
+        ramp_kw: bus.grid_kw.map_or(zero, |kw| ((import_kwh - export_kwh) / hours - kw).abs()),
+        feeder_excess_kwh: bus.feeder_excess_kwh,
+        turned_away: zero,
         reference_carbon_kg: reference_import_kwh * carbon_kg_per_kwh,
-        reference_cost: price(reference_import_kwh, running.reference_peak_kw)
+        reference_cost: price(reference_import_kwh, bus.reference_peak_kw)
             - reference_export_kwh * grid.export_price_per_kwh,
-        reference_vehicles_kwh: site.reference_vehicles_kwh(step_of_year),
+        reference_vehicles_kwh: bus.reference_vehicles_kwh,
+        reference_import_kwh,
         reference_curtailed_kwh: reference_surplus_kwh - reference_export_kwh,
-        reference_excess_kwh: (reference_import_kwh - soft_limit_kwh).max(0.0),
+        reference_excess_kwh: (reference_import_kwh - soft_limit_kwh).max_of(0.0),
     };
-    (flows, stored_kwh)
+    (flows, after.stored_kwh)
 }
 
 #[cfg(test)]
@@ -231,12 +236,12 @@ mod tests {
     fn a_cycle_loses_both_efficiencies_and_the_battery_serves_only_takers() {
         let site = Site::new(IquitosConfig::seed());
         let full = exchange(BatteryOrder::Power(1000.0), 1000.0, 500.0, &site);
-        assert_eq!((full.charge_kwh, full.stored_kwh), (1000.0, 1950.0));
-        let back = exchange(BatteryOrder::Power(-2000.0), full.stored_kwh, 5000.0, &site);
+        assert_eq!((full.charge_kwh, full.after.stored_kwh), (1000.0, 1950.0));
+        let back = exchange(BatteryOrder::Power(-2000.0), full.after.stored_kwh, 5000.0, &site);
         assert!((back.discharge_kwh - (1950.0 - 452.0) * 0.95).abs() < 1e-9);
-        assert!((back.stored_kwh - 452.0).abs() < 1e-9);
-        let idle = exchange(BatteryOrder::Power(-2000.0), full.stored_kwh, -10.0, &site);
-        assert_eq!((idle.discharge_kwh, idle.stored_kwh), (0.0, 1950.0));
+        assert!((back.after.stored_kwh - 452.0).abs() < 1e-9);
+        let idle = exchange(BatteryOrder::Power(-2000.0), full.after.stored_kwh, -10.0, &site);
+        assert_eq!((idle.discharge_kwh, idle.after.stored_kwh), (0.0, 1950.0));
     }
 
     #[test]
@@ -245,9 +250,9 @@ mod tests {
         let (whole, half) = (Site::new(config(60)), Site::new(config(30)));
         let mut stored = 2000.0;
         for _ in 0..2 {
-            stored = exchange(BatteryOrder::Power(0.0), stored, 100.0, &half).stored_kwh;
+            stored = exchange(BatteryOrder::Power(0.0), stored, 100.0, &half).after.stored_kwh;
         }
-        let once = exchange(BatteryOrder::Power(0.0), 2000.0, 100.0, &whole).stored_kwh;
+        let once = exchange(BatteryOrder::Power(0.0), 2000.0, 100.0, &whole).after.stored_kwh;
         assert!((stored - once).abs() < 1e-9 && once < 2000.0);
         let twice = exchange(BatteryOrder::Power(500.0), 1000.0, 0.0, &half);
         assert_eq!(twice.charge_kwh, 250.0);
@@ -256,6 +261,6 @@ mod tests {
     #[test]
     fn the_floor_does_not_leak() {
         let site = Site::new(IquitosConfig::default());
-        assert_eq!(exchange(BatteryOrder::Power(0.0), 452.0, 1.0, &site).stored_kwh, 452.0);
+        assert_eq!(exchange(BatteryOrder::Power(0.0), 452.0, 1.0, &site).after.stored_kwh, 452.0);
     }
 }

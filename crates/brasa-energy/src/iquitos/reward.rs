@@ -24,39 +24,59 @@
 //!   arrive and increases when they are turned away (in the original, the value was missing and always 0);
 //! - all its terms are clipped to [-1, 1], where the gradient is 0.
 
+use brasa_number::Number;
+
 use super::config::RewardKind;
 use super::dispatch::Flows;
 use super::site::Site;
 use crate::error::fail;
 use crate::{EnergyError, Ledger};
 
+/// The reward of a step. `seed` gives the inputs of the formula of the original study.
+pub(crate) fn reward<N: Number>(flows: &Flows<N>, seed_inputs: impl FnOnce() -> SeedInputs<N>, site: &Site) -> N {
+    match site.config.reward.kind {
+        RewardKind::Normalised => shaped(normalised(flows, site), flows, site),
+        RewardKind::Improvement => shaped(improvement(flows, site), flows, site),
+        RewardKind::Seed => seed(flows, seed_inputs(), site),
+    }
+}
+
 /// The terms relative to the uncontrolled reference, weighted.
-pub(crate) fn normalised(flows: &Flows, site: &Site) -> f64 {
+pub(crate) fn normalised<N: Number>(flows: &Flows<N>, site: &Site) -> N {
     let Flows { carbon_kg, cost, ledger, grid_excess_kwh, .. } = flows;
-    weigh([*carbon_kg, *cost, ledger.pv_curtailed_kwh, ledger.ev_unmet_kwh, *grid_excess_kwh], site)
-        + others(flows, site)
+    let sum = weigh([*carbon_kg, *cost, ledger.pv_curtailed_kwh, ledger.ev_unmet_kwh, *grid_excess_kwh], site);
+    let (w, reference) = (&site.config.reward, &site.reference);
+    let used_kwh = ledger.battery_in_kwh + ledger.battery_out_kwh;
+    // Rises of the peak, ramps and use of the battery, whose weights are 0 by default.
+    let others = [
+        (w.peak, flows.peak_rise_kw, reference.peak_rise_kw),
+        (w.ramp, flows.ramp_kw, reference.ramp_kw),
+        (w.wear, used_kwh, site.config.battery.power_kw * site.step_hours),
+    ];
+    let weighted = others.into_iter().filter(|(weight, ..)| *weight != 0.0);
+    sum - weighted.fold(sum.constant(0.0), |sum, (weight, value, of)| sum + relative(value, of) * weight)
 }
 
 /// [`normalised`] minus its value for the same step without control, where no vehicle misses energy.
-pub(crate) fn improvement(flows: &Flows, site: &Site) -> f64 {
+pub(crate) fn improvement<N: Number>(flows: &Flows<N>, site: &Site) -> N {
     let idle = [
         flows.reference_carbon_kg,
         flows.reference_cost,
         flows.reference_curtailed_kwh,
-        0.0,
+        flows.cost.constant(0.0),
         flows.reference_excess_kwh,
     ];
     normalised(flows, site) - weigh(idle, site)
 }
 
-/// What a shaped reward adds: the worth of the change of the stored energy, and energy delivered instead of energy missed.
-pub(crate) fn shaping(flows: &Flows, site: &Site) -> f64 {
+/// A reward with the worth of the change of the stored energy, and of energy delivered instead of energy missed.
+fn shaped<N: Number>(reward: N, flows: &Flows<N>, site: &Site) -> N {
     if !site.config.reward.shaped {
-        return 0.0;
+        return reward;
     }
     let Ledger { battery_change_kwh, ev_delivered_kwh, ev_unmet_kwh, .. } = flows.ledger;
     let credited_kwh = ev_delivered_kwh + ev_unmet_kwh - flows.reference_vehicles_kwh;
-    stored_worth(site) * battery_change_kwh + vehicle_worth(site) * credited_kwh
+    reward + (battery_change_kwh * stored_worth(site) + credited_kwh * vehicle_worth(site))
 }
 
 /// Worth of a stored kWh: the import that it saves at a low price.
@@ -78,23 +98,14 @@ pub(super) fn vehicle_worth(site: &Site) -> f64 {
 }
 
 /// Minus the weighted sum of carbon, cost, curtailed PV, unmet energy and import beyond the soft limit.
-fn weigh([carbon_kg, cost, curtailed_kwh, unmet_kwh, excess_kwh]: [f64; 5], site: &Site) -> f64 {
+fn weigh<N: Number>([carbon_kg, cost, curtailed_kwh, unmet_kwh, excess_kwh]: [N; 5], site: &Site) -> N {
     let (w, reference) = (&site.config.reward, &site.reference);
     let carbon = -relative(carbon_kg, reference.carbon_kg);
     let cost = -relative(cost, reference.gross_cost);
     let solar = -relative(curtailed_kwh, reference.pv_kwh);
     let vehicles = -relative(unmet_kwh, reference.wanted_kwh);
     let grid = -excess_kwh / (site.config.grid.soft_limit_kw * site.step_hours);
-    w.carbon * carbon + w.cost * cost + w.solar * solar + w.vehicles * vehicles + w.grid * grid
-}
-
-/// Minus the weighted sum of rises of the peak, ramps and use of the battery, whose weights are 0 by default.
-fn others(flows: &Flows, site: &Site) -> f64 {
-    let (w, reference) = (&site.config.reward, &site.reference);
-    let used_kwh = flows.ledger.battery_in_kwh + flows.ledger.battery_out_kwh;
-    -w.peak * relative(flows.peak_rise_kw, reference.peak_rise_kw)
-        - w.ramp * relative(flows.ramp_kw, reference.ramp_kw)
-        - w.wear * relative(used_kwh, site.config.battery.power_kw * site.step_hours)
+    carbon * w.carbon + cost * w.cost + solar * w.solar + vehicles * w.vehicles + grid * w.grid
 }
 
 /// Rejects a weight whose term has no scale because the uncontrolled site has none of it, although a controller may.
@@ -122,46 +133,57 @@ pub(crate) fn check_scales(site: &Site) -> Result<(), EnergyError> {
 }
 
 /// `value / reference`, or 0 if the reference is 0.
-fn relative(value: f64, reference: f64) -> f64 {
-    if reference > 0.0 { value / reference } else { 0.0 }
+fn relative<N: Number>(value: N, reference: f64) -> N {
+    if reference > 0.0 { value / reference } else { value.constant(0.0) }
 }
 
 /// Inputs of the seed formula besides flows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SeedInputs {
-    pub(crate) battery_soc: f64,
-    pub(crate) vehicle_soc: f64,
-    pub(crate) hour: u8,
+pub(crate) struct SeedInputs<N: Number> {
+    pub(crate) battery_soc: N,
+    pub(crate) vehicle_soc: N,
+    /// Whether the step is in an hour that the formula calls peak.
+    pub(crate) is_peak: N::Mask,
+    /// Whether it is in the two hours before.
+    pub(crate) is_before_peak: N::Mask,
+}
+
+/// Whether the seed formula calls an hour peak, and whether it is in the two hours before.
+pub(crate) fn seed_hours(hour: u8) -> [bool; 2] {
+    [(18..=21).contains(&hour), hour == 16 || hour == 17]
 }
 
 /// The formula of the original study; its energies per hour are read as mean powers, so that it does not depend
 /// on the length of a step.
-pub(crate) fn seed(flows: &Flows, inputs: SeedInputs, site: &Site) -> f64 {
+pub(crate) fn seed<N: Number>(flows: &Flows<N>, inputs: SeedInputs<N>, site: &Site) -> N {
     let w = &site.config.reward;
     let per_hour = 1.0 / site.step_hours;
     let import = flows.ledger.grid_import_kwh * per_hour;
     let export = flows.ledger.grid_export_kwh * per_hour;
     let vehicles = flows.ledger.ev_delivered_kwh * per_hour;
     let pv = flows.ledger.pv_available_kwh * per_hour;
-    let is_peak = (18..=21).contains(&inputs.hour);
-    let carbon = if is_peak { 1.0 - 2.0 * (import / 250.0).min(1.0) } else { 1.0 - (import / 130.0).min(1.0) };
-    let cost = 1.0 - 2.0 * (((import - export) * 0.20).max(0.0) / 100.0).min(1.0);
-    let solar = if pv > 0.0 { 2.0 * pv.min(vehicles + 0.5 * import) / pv - 1.0 } else { 0.0 };
-    let satisfied = 2.0 * (inputs.vehicle_soc / 0.9).min(1.0) - 1.0;
-    let bonus = if vehicles > 0.0 && pv > 0.0 { 0.1 * (vehicles / pv).min(1.0) } else { 0.0 };
-    let grid = if is_peak { 1.0 - 4.0 * (import / 200.0).min(1.0) } else { 1.0 - 2.0 * (import / 200.0).min(1.0) };
-    let is_before_peak = inputs.hour == 16 || inputs.hour == 17;
-    let reserve = match is_before_peak && inputs.battery_soc < 0.65 {
-        true => 1.0 - (0.65 - inputs.battery_soc) / 0.65,
-        false => 1.0,
-    };
-    let penalty = 0.5 * (reserve - 1.0);
-    let sum = w.carbon * carbon.clamp(-1.0, 1.0)
-        + w.cost * cost
-        + w.solar * solar
-        + w.vehicles * (satisfied + bonus).clamp(-1.0, 1.0)
-        + w.grid * grid.clamp(-1.0, 1.0)
-        + 0.10 * penalty;
+    let (zero, has_pv) = (pv.constant(0.0), pv.greater(pv.constant(0.0)));
+    // `1 - factor min(x, 1)`.
+    let below = |x: N, factor: f64| -(x.min_of(1.0) * factor) + 1.0;
+    let at_peak = |peak: N, other: N| N::select(inputs.is_peak, peak, other);
+    let carbon = at_peak(below(import / 250.0, 2.0), below(import / 130.0, 1.0));
+    let cost = below(((import - export) * 0.20).max_of(0.0) / 100.0, 2.0);
+    // What is divided by no PV is not selected.
+    let solar = pv.min(vehicles + import * 0.5) * 2.0 / pv - 1.0;
+    let satisfied = (inputs.vehicle_soc / 0.9).min_of(1.0) * 2.0 - 1.0;
+    let charges_with_pv = N::both(vehicles.greater(zero), has_pv);
+    let bonus = ((vehicles / pv).min_of(1.0) * 0.1).or_zero(charges_with_pv);
+    let grid = at_peak(below(import / 200.0, 4.0), below(import / 200.0, 2.0));
+    let missing = -inputs.battery_soc + 0.65;
+    let is_low = N::both(inputs.is_before_peak, missing.greater(zero));
+    let reserve = N::select(is_low, -(missing / 0.65) + 1.0, zero + 1.0);
+    let penalty = (reserve - 1.0) * 0.5;
+    let sum = carbon.clamp(-1.0, 1.0) * w.carbon
+        + cost * w.cost
+        + solar.or_zero(has_pv) * w.solar
+        + (satisfied + bonus).clamp(-1.0, 1.0) * w.vehicles
+        + grid.clamp(-1.0, 1.0) * w.grid
+        + penalty * 0.10;
     sum.clamp(-1.0, 1.0)
 }
 
@@ -183,7 +205,10 @@ mod tests {
     #[test]
     fn the_seed_formula_by_hand() {
         let site = Site::new(IquitosConfig::seed());
-        let inputs = |hour| SeedInputs { battery_soc: 0.5, vehicle_soc: 0.9, hour };
+        let inputs = |hour| {
+            let [is_peak, is_before_peak] = seed_hours(hour);
+            SeedInputs { battery_soc: 0.5, vehicle_soc: 0.9, is_peak, is_before_peak }
+        };
         // Noon, import 65, PV 100, vehicles 50: carbon .5, cost .74, solar .65, vehicles 1 (clipped), grid .35.
         let noon = seed(&flows(65.0, 100.0, 50.0), inputs(12), &site);
         let expected = 0.5 * 0.5 + 0.15 * 0.74 + 0.2 * 0.65 + 0.1 * 1.0 + 0.05 * 0.35;
@@ -196,7 +221,7 @@ mod tests {
     #[test]
     fn the_seed_formula_is_blind_at_the_scale_of_the_mall() {
         let site = Site::new(IquitosConfig::seed());
-        let inputs = SeedInputs { battery_soc: 0.5, vehicle_soc: 0.9, hour: 20 };
+        let inputs = SeedInputs { battery_soc: 0.5, vehicle_soc: 0.9, is_peak: true, is_before_peak: false };
         let at = |import| seed(&flows(import, 0.0, 272.0), inputs, &site);
         assert_eq!(at(800.0), at(2300.0));
     }

@@ -371,7 +371,7 @@ impl Tally {
         self.peak_rise_kw += flows.peak_rise_kw;
         self.ramp_kw += flows.ramp_kw;
         self.feeder_excess_kwh += flows.feeder_excess_kwh;
-        self.turned_away += f64::from(flows.turned_away);
+        self.turned_away += flows.turned_away;
         let kw = |kwh: f64| (kwh / year.step_hours) as f32;
         let capacity_kwh = year.config.battery.capacity_kwh;
         self.trace.load_kw.push(kw(ledger.load_kwh));

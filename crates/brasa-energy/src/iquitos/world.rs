@@ -11,7 +11,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use super::config::RewardKind;
-use super::dispatch::{BatteryOrder, Flows, Running, Served, balance, serve};
+use super::dispatch::{BatteryOrder, Bus, Flows, Served, balance, serve};
 use super::reward::{self, SeedInputs};
 use super::site::{PvTable, Site};
 use crate::Ledger;
@@ -220,13 +220,20 @@ impl World {
             let power = |(dwell, kw): (&f32, &f32)| (*dwell > 0.0).then_some(*kw);
             self.socket_kw.iter_mut().zip(vehicles.map(power)).for_each(|(slot, kw)| *slot = kw);
         }
-        let running = Running {
+        let bus = Bus {
+            pv_kwh: env.pv_kwh,
+            load_kwh: env.load_kwh,
+            vehicles_kwh: served.delivered_kwh,
+            feeder_excess_kwh: served.excess_kwh,
+            reference_vehicles_kwh: site.reference_vehicles_kwh(step),
+            price_per_kwh: site.price_per_kwh(step),
+            carbon_kg_per_kwh: site.carbon_kg_per_kwh(step),
             stored_kwh: env.stored_kwh,
             month_peak_kw: env.month_peak_kw,
             reference_peak_kw: env.reference_peak_kw,
             grid_kw: env.last.grid_kw_seen(),
         };
-        let (mut flows, stored_kwh) = balance(&site, step, (env.pv_kwh, env.load_kwh, served), order, running);
+        let (mut flows, stored_kwh) = balance(&site, &bus, order);
         env.stored_kwh = stored_kwh;
         let ledger = &flows.ledger;
         env.last = LastStep {
@@ -236,27 +243,25 @@ impl World {
             is_played: true,
         };
         env.month_peak_kw = env.month_peak_kw.max(ledger.grid_import_kwh / site.step_hours);
-        let reference_kwh = env.load_kwh + site.reference_vehicles_kwh(step) - env.pv_kwh;
-        env.reference_peak_kw = env.reference_peak_kw.max(reference_kwh / site.step_hours);
+        env.reference_peak_kw = env.reference_peak_kw.max(flows.reference_import_kwh / site.step_hours);
         // Only the seed formula needs it, and it must be read before vehicles leave.
         let vehicle_soc = match site.config.reward.kind {
             RewardKind::Seed => self.vehicle_soc(index),
             RewardKind::Normalised | RewardKind::Improvement => 0.0,
         };
 
-        (flows.ledger.ev_unmet_kwh, flows.turned_away) = self.advance(index);
+        let turned_away;
+        (flows.ledger.ev_unmet_kwh, turned_away) = self.advance(index);
+        flows.turned_away = f64::from(turned_away);
         let env = &mut self.state.envs[index];
         env.ledger.add(&flows.ledger);
-        let reward = match site.config.reward.kind {
-            RewardKind::Normalised => reward::normalised(&flows, &site) + reward::shaping(&flows, &site),
-            RewardKind::Improvement => reward::improvement(&flows, &site) + reward::shaping(&flows, &site),
-            RewardKind::Seed => {
-                let capacity_kwh = site.config.battery.capacity_kwh;
-                let battery_soc = if capacity_kwh > 0.0 { stored_kwh / capacity_kwh } else { 0.0 };
-                let inputs = SeedInputs { battery_soc, vehicle_soc, hour: site.time(step).hour };
-                reward::seed(&flows, inputs, &site)
-            }
+        let seed_inputs = || {
+            let capacity_kwh = site.config.battery.capacity_kwh;
+            let battery_soc = if capacity_kwh > 0.0 { stored_kwh / capacity_kwh } else { 0.0 };
+            let [is_peak, is_before_peak] = reward::seed_hours(site.time(step).hour);
+            SeedInputs { battery_soc, vehicle_soc, is_peak, is_before_peak }
         };
+        let reward = reward::reward(&flows, seed_inputs, &site);
         Played { flows, reward, truncated: env.steps_left == 0 }
     }
 
