@@ -1,7 +1,9 @@
 //! Environments as tensor operations equal those of the host, and learn.
 
-use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
-use brasa::classic::{CartPole, Pendulum};
+use brasa::classic::tensor::{
+    TensorAcrobot, TensorCartPole, TensorMountainCar, TensorMountainCarContinuous, TensorPendulum,
+};
+use brasa::classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
 use brasa::core::{HostEnv, Obs, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
 use brasa::env::wrappers::{NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvSpec, EnvVec, Episode, episode_rng, named_rng};
@@ -150,6 +152,31 @@ fn the_pendulum_is_that_of_the_host() {
 }
 
 #[test]
+fn cars_and_links_are_those_of_the_host() {
+    // Pushes along the movement, which drives the car out of the valley, now and then another one.
+    let push = |obs: &[f32], left: f32, right: f32| -> Vec<f32> {
+        obs.chunks(2).map(|row| if row[1] < 0.0 { left } else { right }).collect()
+    };
+    let discrete = |step: usize, obs: &[f32]| if step % 11 == 3 { vec![1.0; 9] } else { push(obs, 0.0, 2.0) };
+    let [terminated, _] = compare(|_| MountainCar::default(), TensorMountainCar::default(), 200, 300, false, discrete);
+    assert!(terminated >= 9, "{terminated}");
+    let continuous = |step: usize, obs: &[f32]| push(obs, -0.7 - (step % 5) as f32 * 0.1, 1.1);
+    let [terminated, _] = compare(
+        |_| MountainCarContinuous::default(),
+        TensorMountainCarContinuous::default(),
+        999,
+        300,
+        true,
+        continuous,
+    );
+    assert!(terminated >= 9, "{terminated}");
+    // Links that swing are chaotic: numbers of 32 bits stay near those of 64 for a while.
+    let torque = |step: usize, obs: &[f32]| (0..obs.len() / 6).map(|env| ((step / 7 + env) % 3) as f32).collect();
+    let ends = compare(|_| Acrobot::default(), TensorAcrobot::default(), 20, 60, false, torque);
+    assert_eq!(ends, [0, 27]);
+}
+
+#[test]
 fn moments_for_loops_that_replay_are_those_of_the_host() {
     let (n_envs, seed, limit) = (5, 3, 20);
     let batch = EnvVec::new(0..n_envs, |_| Pendulum::default()).expect("there are some");
@@ -263,7 +290,9 @@ fn runs_repeat_and_states_are_restored() {
     let others = TensorEnv::<_>::new(TensorCartPole::default(), 5, &device()).unwrap().load(&saved);
     assert!(others.expect_err("another number").to_string().contains("6 environments"));
     let others = TensorEnv::<_>::new(TensorPendulum::default(), 6, &device()).unwrap().load(&saved);
-    assert!(others.expect_err("other rules").to_string().contains("it is a state of `TensorCartPole`"));
+    assert!(
+        others.expect_err("other rules").to_string().contains("it is a state of `RuleTensors<CartPoleRules, 4, 1, 4>`")
+    );
     let plain = TensorEnv::<_>::new(TensorCartPole::default(), 6, &device()).unwrap().load(&saved);
     assert!(plain.expect_err("no moments").to_string().contains("normalizes observations"));
 }

@@ -235,6 +235,9 @@ fn every_setting_has_the_same_meaning() {
     (config.reward.kind, config.reward.shaped) = (RewardKind::Improvement, true);
     config.socket_actions = SocketActions::HoldBack;
     compare(window(config.clone()), 2, 500);
+    (config.reward.peak, config.reward.ramp, config.reward.wear) = (0.3, 0.2, 0.1);
+    compare(window(config.clone()), 2, 500);
+    (config.reward.peak, config.reward.ramp, config.reward.wear) = (0.0, 0.0, 0.0);
     config.reward.shaped = false;
     config.reward.kind = RewardKind::Seed;
     compare(window(config.clone()), 2, 500);

@@ -161,29 +161,36 @@ mod classic {
 
     use std::convert::Infallible;
 
-    #[cfg(feature = "tensor")]
-    use brasa_classic::tensor::{TensorCartPole, TensorPendulum};
     use brasa_classic::{Acrobot, CartPole, Classic, MountainCar, MountainCarContinuous, Pendulum};
-    use brasa_env::Scenario;
+    #[cfg(feature = "tensor")]
+    use brasa_core::RuleTensors;
+    use brasa_env::{RuleEnv, Rules, Scenario};
     use brasa_experiment::{NoSettings, Registry, ScenarioEntry};
 
     fn entry<S: Scenario>(name: &str, make: fn() -> S) -> ScenarioEntry<S> {
         ScenarioEntry::new(name, move |_: NoSettings| Ok::<S, Infallible>(make()))
     }
 
+    /// Adds a task, for devices too.
+    fn add<R: Rules<STATE, ACTION, OBS> + Default, const STATE: usize, const ACTION: usize, const OBS: usize>(
+        registry: &mut Registry,
+        task: ScenarioEntry<Classic<RuleEnv<R, STATE, ACTION, OBS>>>,
+    ) {
+        #[cfg(feature = "tensor")]
+        let task = task.tensor(|task, _| {
+            let rules = RuleTensors::<R, STATE, ACTION, OBS>::new(R::default());
+            Ok::<_, Infallible>((rules, Some(task.time_limit())))
+        });
+        registry.scenario(task);
+    }
+
     pub fn register(registry: &mut Registry) {
         let cart_pole = entry("cart-pole", Classic::<CartPole>::cart_pole).playable(include_str!("cart_pole.js"));
-        let pendulum = entry("pendulum", Classic::<Pendulum>::pendulum);
-        #[cfg(feature = "tensor")]
-        let (cart_pole, pendulum) = (
-            cart_pole.tensor(|task, _| Ok::<_, Infallible>((TensorCartPole::default(), Some(task.time_limit())))),
-            pendulum.tensor(|task, _| Ok::<_, Infallible>((TensorPendulum::default(), Some(task.time_limit())))),
-        );
-        registry.scenario(cart_pole);
-        registry.scenario(pendulum);
-        registry.scenario(entry("acrobot", Classic::<Acrobot>::acrobot));
-        registry.scenario(entry("mountain-car", Classic::<MountainCar>::mountain_car));
-        registry.scenario(entry("mountain-car-continuous", Classic::<MountainCarContinuous>::mountain_car_continuous));
+        add(registry, cart_pole);
+        add(registry, entry("pendulum", Classic::<Pendulum>::pendulum));
+        add(registry, entry("acrobot", Classic::<Acrobot>::acrobot));
+        add(registry, entry("mountain-car", Classic::<MountainCar>::mountain_car));
+        add(registry, entry("mountain-car-continuous", Classic::<MountainCarContinuous>::mountain_car_continuous));
         for (name, about) in [
             ("cart-pole", "Gymnasium's CartPole-v1: keep a pole upright on a cart"),
             ("pendulum", "Gymnasium's Pendulum-v1: swing a pendulum up and hold it"),
