@@ -3,7 +3,9 @@
 use brasa_core::analytic::ByResults;
 use brasa_core::env::field;
 use brasa_core::exchange::ExportedPolicy;
-use brasa_core::{ActorCritic, Decision, Evaluation, Explore, NoiseDistribution, NoiseSpec, Obs, Policy};
+use brasa_core::{
+    ActionSizes, ActorCritic, Decision, Evaluation, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Obs, Policy,
+};
 use brasa_nn::distribution::categorical;
 use brasa_nn::{Init, Linear, Mlp, MlpConfig, gradient_in_shards};
 use burn::module::Module;
@@ -294,6 +296,11 @@ impl Policy for GraphActorCritic {
 
     fn noise(&self) -> NoiseSpec {
         NoiseSpec { width: self.spec.options(), distribution: NoiseDistribution::Gumbel, resample_every: 1 }
+    }
+
+    fn sizes(&self) -> Option<NetworkSizes> {
+        let action = ActionSizes::Choices(vec![self.spec.options()]);
+        Some(NetworkSizes { obs: self.spec.width(), action })
     }
 
     fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, Decision) {

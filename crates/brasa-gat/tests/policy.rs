@@ -3,6 +3,7 @@
 
 mod common;
 
+use brasa_core::env::{EnvSpec, Space};
 use brasa_core::{ActorCritic, Explore, NoiseDistribution, Obs, Policy};
 use brasa_gat::{
     GatLayerConfig, Graph, GraphActorCritic, GraphActorCriticConfig, GraphSpec, Graphs, HeadConfig, Norm, Trunk,
@@ -120,6 +121,24 @@ fn presets_have_the_sizes_of_their_models() {
         let graphs = Graphs::new(vec![graph(11, edge_features, &mut rng_)], &device).expect("valid");
         let policy = GraphActorCritic::new(&config, spec, graphs, &device, &mut rng_).expect("valid");
         assert_eq!(policy.num_params(), expected, "{name}");
+    }
+}
+
+#[test]
+fn environments_of_other_sizes_are_named() {
+    let device = brasa_test::device();
+    let graphs = [graph(9, 4, &mut rng(2))];
+    let policy = policy(&configs()[0], &graphs, 9, &device);
+    let width = policy.spec().width();
+    let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
+    let sizes = policy.sizes().expect("the layout of a row is known");
+    sizes.check(&EnvSpec::new(space(width), Space::Discrete(10), 1)).expect("they fit");
+    for (spec, message) in [
+        (EnvSpec::new(space(width + 1), Space::Discrete(10), 1), "the network takes observations"),
+        (EnvSpec::new(space(width), Space::Discrete(9), 1), "the actions of the network are one of 10 actions"),
+    ] {
+        let error = sizes.check(&spec).expect_err("they do not fit").to_string();
+        assert!(error.contains(message), "{error}");
     }
 }
 
