@@ -54,6 +54,7 @@ pub mod statistics;
 mod suggest;
 mod sweep;
 mod timeline;
+pub mod tpe;
 mod train_config;
 mod way;
 
