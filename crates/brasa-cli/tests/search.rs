@@ -128,7 +128,8 @@ fn a_trial_that_is_worse_than_the_median_is_stopped_and_can_be_loaded() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     // All but the smallest rate learn to balance; a run of it is much longer than the time between two looks.
     let space = "[search.space]\n\"ppo.learning_rate\" = { choice = [1e-2, 5e-3, 3e-3, 1e-9] }\n";
-    let config = experiment(dir.path(), "trials = 12\nstartup_trials = 2\nreport_seeds = 0\nsampler = \"random\"\n", space);
+    let config =
+        experiment(dir.path(), "trials = 12\nstartup_trials = 2\nreport_seeds = 0\nsampler = \"random\"\n", space);
     let out = dir.path().join("search");
     succeed(&["search", arg(&config), "--set", "search.steps=60000", "--jobs", "2", "--out", arg(&out), "--quiet"]);
     let all = trials(&out);
@@ -175,9 +176,17 @@ fn wrong_searches_are_refused_before_anything_is_written() {
         ("metric = \"eval/mean_ep_length\"", SPACE, "`search.direction` must be \"maximize\" or \"minimize\""),
         ("steps = 3", SPACE, "`search.evaluations` must be between 1 and the 3 steps of a run, got 4"),
         ("", "", "[search.space] must have at least one setting"),
-        ("", "[search.space]\n\"ppo.gama\" = { low = 0.8, high = 0.9 }\n", "no value of `search.space.\"ppo.gama\"` is valid"),
+        (
+            "",
+            "[search.space]\n\"ppo.gama\" = { low = 0.8, high = 0.9 }\n",
+            "no value of `search.space.\"ppo.gama\"` is valid",
+        ),
         ("", "[search.space]\n\"ppo.gamma\" = { low = 5, high = 9 }\n", "gamma"),
-        ("", "[search.space]\n\"ppo.gamma\" = { low = 0.9, high = 0.8 }\n", "must be above `low`, which is 0.9, got 0.8"),
+        (
+            "",
+            "[search.space]\n\"ppo.gamma\" = { low = 0.9, high = 0.8 }\n",
+            "must be above `low`, which is 0.9, got 0.8",
+        ),
         ("", "[search.space]\n\"train.seed\" = { low = 0, high = 9, integer = true }\n", "must not be searched"),
     ];
     for (search, space, expected) in cases {

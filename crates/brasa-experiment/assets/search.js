@@ -4,6 +4,8 @@ const complete = trials.filter(trial => trial.state === "complete" && trial.valu
 const isBetter = (a, b) => data.more ? a > b : a < b;
 document.querySelectorAll(".swatch").forEach(swatch => swatch.style.background = `var(--c${swatch.dataset.group % COLORS})`);
 
+const wholeAxes = (...labels) => axes(...labels).map((axis, i) => i ? axis : { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] });
+
 // ---- history -----------------------------------------------------------------------------------------------------------
 
 if (trials.some(trial => trial.value != null)) {
@@ -14,7 +16,7 @@ if (trials.some(trial => trial.value != null)) {
   });
   const of = state => trials.map(trial => trial.state === state ? trial.value : null);
   const dots = (label, name, shape) => line(label, color(name), { width: 0, shape, paths: () => null });
-  plot("history", { title: "History", height: 340, axes: axes("trial", data.metric), series: [{}, dots("complete", "c1", 0), dots("pruned", "soft", 2),
+  plot("history", { title: "History", height: 340, axes: wholeAxes("trial", data.metric), series: [{}, dots("complete", "c1", 0), dots("pruned", "soft", 2),
     line("best so far", color("c0"), { width: 2, shape: null, spanGaps: true })] }, [trials.map(trial => trial.number), of("complete"), of("pruned"), soFar]);
 } else {
   document.getElementById("history").textContent = "No trial has a value.";

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::config::{Metric, SearchConfig};
 use super::record::{Record, State, Trial};
-use super::space::Space;
+use super::space::{Space, text};
 use crate::compare::{Summary, html_table};
 use crate::comparison::{counted, number};
 use crate::report::{boxed, escape, filled};
@@ -83,9 +83,8 @@ fn about_best(space: &Space, metric: &Metric, best: &Trial) -> String {
     let settings = if best.set.is_empty() {
         "the settings of the experiment".to_owned()
     } else {
-        let setting = |(key, value): (&str, toml::Value)| {
-            format!("<code>{} = {}</code>", escape(key), escape(&value.to_string()))
-        };
+        let setting =
+            |(key, value): (&str, toml::Value)| format!("<code>{} = {}</code>", escape(key), escape(&text(&value)));
         space.settings(&best.point).map(setting).collect::<Vec<_>>().join(", ")
     };
     format!(
@@ -139,6 +138,6 @@ fn table(space: &Space, metric: &Metric, record: &Record) -> String {
 fn shown(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),
-        value => value.to_string(),
+        value => text(value),
     }
 }

@@ -68,7 +68,7 @@ impl Space {
 
     /// The settings of a trial, such as `ppo.gamma=0.95`.
     pub fn set(&self, point: &[f64]) -> Vec<String> {
-        self.settings(point).map(|(key, value)| format!("{key}={value}")).collect()
+        self.settings(point).map(|(key, value)| format!("{key}={}", text(&value))).collect()
     }
 
     /// Keys and values of a trial.
@@ -205,6 +205,14 @@ impl Dimension {
     }
 }
 
+/// A value as TOML, where a small number has an exponent.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::Float(x) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
+        value => value.to_string(),
+    }
+}
+
 /// A number with few digits.
 fn significant(x: f64) -> f64 {
     format!("{x:.*e}", (DIGITS - 1) as usize).parse().unwrap_or(x)
@@ -235,7 +243,7 @@ mod tests {
             ]
         );
         let point = space.rounded(vec![1.234_567_89e-4, 7.0, 0.3 * 2.0, 1.0]);
-        assert_eq!(space.set(&point), ["a.rate=0.000123457", "b.n=7", "c.x=0.6", "d.units=\"auto\""]);
+        assert_eq!(space.set(&point), ["a.rate=1.23457e-4", "b.n=7", "c.x=0.6", "d.units=\"auto\""]);
         assert_eq!(space.set(&[1e-5, 1.0, 0.0, 0.0])[3], "d.units=[64, 64]");
     }
 
