@@ -51,7 +51,7 @@ pub(crate) struct SearchConfig {
     /// Seeds that no trial has, with which the experiment and the best settings are trained and compared at the end. Default 5; 0 omits the comparison.
     #[serde(deserialize_with = "whole::count")]
     pub report_seeds: u64,
-    /// The values of each setting, by its key in quotes such as `"ppo.gamma"`.
+    /// The values of each setting, by its key in quotes such as `"learner.gamma"`.
     #[schemars(with = "BTreeMap<String, Range>")]
     pub space: Table,
 }
@@ -121,7 +121,7 @@ impl SearchConfig {
     /// [`ExperimentError::Input`] naming the first key that violates its rule.
     pub fn read(source: &Source) -> Result<(Self, Space), ExperimentError> {
         if !source.has(SEARCH) {
-            let example = "[search.space]\n\"ppo.learning_rate\" = { low = 1e-5, high = 1e-2, log = true }";
+            let example = "[search.space]\n\"learner.learning_rate\" = { low = 1e-5, high = 1e-2, log = true }";
             return Err(ExperimentError::Input(format!(
                 "a search needs the section [search.space], such as\n{example}"
             )));

@@ -50,7 +50,7 @@ pub(crate) struct Trial {
     pub number: u64,
     /// Its place in the space; empty for the settings of the experiment, if the space does not have them.
     pub point: Vec<f64>,
-    /// Its settings, such as `ppo.gamma=0.95`.
+    /// Its settings, such as `learner.gamma=0.95`.
     pub set: Vec<String>,
     pub state: State,
     /// The value: that of the last evaluation that counts.

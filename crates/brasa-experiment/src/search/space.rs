@@ -40,7 +40,7 @@ pub(crate) struct Range {
 /// A setting and its values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Dimension {
-    /// Such as `ppo.gamma`.
+    /// Such as `learner.gamma`.
     pub key: String,
     pub domain: Domain,
     /// Empty for an interval.
@@ -66,7 +66,7 @@ impl Space {
         self.0.iter().map(|dimension| dimension.domain).collect()
     }
 
-    /// The settings of a trial, such as `ppo.gamma=0.95`.
+    /// The settings of a trial, such as `learner.gamma=0.95`.
     pub fn set(&self, point: &[f64]) -> Vec<String> {
         self.settings(point).map(|(key, value)| format!("{key}={}", text(&value))).collect()
     }
@@ -97,7 +97,7 @@ impl Dimension {
         let is_key = parts.len() > 1 && parts.iter().all(|part| !part.is_empty() && !part.contains([' ', '=']));
         let is_setting = is_key && !["search", "when"].contains(&parts[0]);
         if !is_setting {
-            return Err(wrong("must be the key of a setting in quotes, such as \"ppo.gamma\"", value));
+            return Err(wrong("must be the key of a setting in quotes, such as \"learner.gamma\"", value));
         }
         if let Some((_, rule)) = FIXED.into_iter().find(|(fixed, _)| *fixed == key) {
             return Err(wrong(rule, value));
@@ -253,7 +253,10 @@ mod tests {
         for (text, expected) in [
             ("", "[search.space] must have at least one setting, got none"),
             ("gamma = { low = 0, high = 1 }", "`search.space.\"gamma\"` must be the key of a setting in quotes"),
-            ("ppo.gamma = { low = 0, high = 1 }", "`search.space.\"ppo\"` must be the key of a setting in quotes"),
+            (
+                "learner.gamma = { low = 0, high = 1 }",
+                "`search.space.\"learner\"` must be the key of a setting in quotes",
+            ),
             (
                 "\"search.trials\" = { low = 0, high = 1 }",
                 "`search.space.\"search.trials\"` must be the key of a setting",
