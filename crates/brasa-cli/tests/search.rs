@@ -59,7 +59,6 @@ fn a_killed_search_continues_with_the_same_trials_and_its_best_settings_can_be_t
     process.wait().expect("it is a child");
     assert!(trials(&killed).len() < 7, "it was killed before its end");
     // The run of the killed search saves a checkpoint and ends.
-    let is_in_use = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).contains("in use");
     wait("the run ends with the search", || {
         let locked = fs::read_dir(killed.join("trials")).expect("there are runs").any(|entry| {
             let lock = entry.expect("an entry").path().join("lock");
@@ -68,7 +67,7 @@ fn a_killed_search_continues_with_the_same_trials_and_its_best_settings_can_be_t
         !locked
     });
     let output = run(&["search", arg(&killed), "--jobs", "1", "--episodes", "2", "--json"]);
-    assert!(output.status.success() && !is_in_use(&output), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(trials(&killed), trials(&whole));
 
     let document: Value = serde_json::from_str(&text).expect("it is JSON");
@@ -126,12 +125,12 @@ fn page_is_whole(dir: &Path, out: &Path) {
 #[test]
 fn a_trial_that_is_worse_than_the_median_is_stopped_and_can_be_loaded() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    // All but the smallest rate learn to balance; a run of it is much longer than the time between two looks.
-    let space = "[search.space]\n\"ppo.learning_rate\" = { choice = [1e-2, 5e-3, 3e-3, 1e-9] }\n";
+    // With all but the last rate, a policy learns to balance; a run is much longer than the time between two looks.
+    let space = "[search.space]\n\"ppo.learning_rate\" = { choice = [1e-2, 5e-3, 3e-3, 1.0] }\n";
     let config =
-        experiment(dir.path(), "trials = 12\nstartup_trials = 2\nreport_seeds = 0\nsampler = \"random\"\n", space);
+        experiment(dir.path(), "trials = 8\nstartup_trials = 2\nreport_seeds = 0\nsampler = \"random\"\n", space);
     let out = dir.path().join("search");
-    succeed(&["search", arg(&config), "--set", "search.steps=60000", "--jobs", "2", "--out", arg(&out), "--quiet"]);
+    succeed(&["search", arg(&config), "--set", "search.steps=40000", "--jobs", "2", "--out", arg(&out), "--quiet"]);
     let all = trials(&out);
     let pruned: Vec<&Value> = all.iter().filter(|trial| trial["state"] == "pruned").collect();
     assert!(!pruned.is_empty(), "{all:?}");
@@ -151,8 +150,7 @@ fn a_trial_that_is_worse_than_the_median_is_stopped_and_can_be_loaded() {
 #[test]
 fn a_trial_with_invalid_settings_fails_and_the_search_goes_on() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    // A minibatch must divide the rollout of 4 x 64 steps.
-    let space = "[search.space]\n\"ppo.batch_size\" = { choice = [64, 100000] }\n";
+    let space = "[search.space]\n\"ppo.n_steps\" = { choice = [64, 0] }\n";
     let config = experiment(dir.path(), "trials = 5\nreport_seeds = 0\nsampler = \"random\"\nseeds = 2\n", space);
     let out = dir.path().join("search");
     let text = succeed(&["search", arg(&config), "--set", "search.steps=256", "--out", arg(&out)]);
@@ -160,7 +158,7 @@ fn a_trial_with_invalid_settings_fails_and_the_search_goes_on() {
     let failed: Vec<&Value> = all.iter().filter(|trial| trial["state"] == "failed").collect();
     assert!(!failed.is_empty() && failed.len() < 5, "{all:?}");
     for trial in failed {
-        assert!(trial["reason"].as_str().is_some_and(|reason| reason.contains("batch_size")), "{trial}");
+        assert!(trial["reason"].as_str().is_some_and(|reason| reason.contains("n_steps")), "{trial}");
     }
     assert!(text.contains("failed\nBest: trial 0, eval/mean_reward"), "{text}");
     assert!(out.join("trials/0000-seed1/result.json").is_file(), "a trial has two seeds");

@@ -41,9 +41,8 @@ pub fn run(program: &str, registry: &Registry, args: &SearchArgs) -> Result<Stri
     let (config, space) = SearchConfig::read(&source)?;
     let metric = config.metric(&experiment)?;
     let eval_interval = config.eval_interval(&experiment)?;
+    try_out(&experiment)?;
     check_space(registry, &source, &experiment, &space, &metric)?;
-    let base = Experiment::new(registry, &source.without(SEARCH))?;
-    train::start(&base, &open_named(base.train.first_device())?, &RefCell::new(None))?;
 
     let _lock = lock(out)?;
     keep(out, SEARCH_TOML, source.table())?;
@@ -149,11 +148,11 @@ fn check_space(
         }
         let mut refusal = None;
         let is_valid = dimension.samples().into_iter().any(|value| {
-            let changed =
-                source.with(&[format!("{key}={value}")]).and_then(|source| Experiment::new(registry, &source));
-            let words = PathBuf::from(format!("{key}={value}"));
-            let checked = changed.and_then(|changed| {
-                refuse_other_scenario((Path::new("the experiment"), experiment), (&words, &changed))
+            let item = format!("{key}={value}");
+            let checked = source.with(&[item.clone()]).and_then(|source| {
+                let changed = Experiment::new(registry, &source)?;
+                refuse_other_scenario((Path::new("the experiment"), experiment), (Path::new(&item), &changed))?;
+                try_out(&changed)
             });
             checked.map_err(|error| refusal.get_or_insert(error.to_string()).len()).is_ok()
         });
@@ -163,6 +162,12 @@ fn check_space(
         }
     }
     Ok(())
+}
+
+/// Makes the learner of an experiment: only learners check the values of their settings.
+fn try_out(experiment: &Experiment<'_>) -> Result<(), ExperimentError> {
+    let device = open_named(experiment.train.first_device())?;
+    train::start(experiment, &device, &RefCell::new(None)).map(drop)
 }
 
 /// Writes an experiment.
@@ -342,7 +347,7 @@ impl Searching<'_> {
         let Some(first) = planned.first() else { return Ok(Vec::new()) };
         let source = self.source.without(SEARCH).with(&first.set)?;
         let experiment = Experiment::new(self.registry, &source)?;
-        train::start(&experiment, &open_named(experiment.train.first_device())?, &RefCell::new(None))?;
+        try_out(&experiment)?;
         let mut jobs = Vec::new();
         for planned in planned {
             let training = training(self.registry, &experiment, planned)?;

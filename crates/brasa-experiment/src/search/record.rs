@@ -127,7 +127,7 @@ impl Record {
     /// The place of the trial with the number `number`, from the trials that have ended.
     pub fn propose(&self, config: &SearchConfig, space: &Space, number: u64) -> Vec<f64> {
         let domains = space.domains();
-        let rng = &mut named_rng(config.seed, "search", number);
+        let rng = &mut named_rng(config.seed, "trial", number);
         let has_value =
             |trial: &&Trial| matches!(trial.state, State::Complete | State::Pruned) && !trial.point.is_empty();
         let mut ended: Vec<&Trial> = self.trials.iter().filter(has_value).collect();
