@@ -149,7 +149,7 @@ fn check_space(
         let mut refusal = None;
         let is_valid = dimension.samples().into_iter().any(|value| {
             let item = format!("{key}={value}");
-            let checked = source.with(&[item.clone()]).and_then(|source| {
+            let checked = source.with(std::slice::from_ref(&item)).and_then(|source| {
                 let changed = Experiment::new(registry, &source)?;
                 refuse_other_scenario((Path::new("the experiment"), experiment), (Path::new(&item), &changed))?;
                 try_out(&changed)
