@@ -22,10 +22,11 @@ const FEW = 12;
 // Series that the legend names; others are edges of bands.
 const isNamed = series => series.class !== "bound";
 
-// About every 90 pixels along a series, and at different places for different series.
+// About every 90 pixels along a series, and at different places for different series. A series without a line has all its marks.
 function marked(u, i) {
   const series = u.series[i], xs = u.data[0], ys = u.data[i], every = 90, offset = (i * 37) % every, chosen = [];
   if (series.shape == null) return chosen;
+  if (!series.width) return [...xs.keys()].filter(k => ys[k] != null);
   let next = offset, last = -1;
   for (let k = 0; k < xs.length; k++) {
     if (ys[k] == null) continue;

@@ -74,16 +74,26 @@ impl Registry {
     /// # Errors
     /// [`ExperimentError::Input`] if the file cannot be read or its content is invalid.
     pub fn load(&self, path: &Path, overrides: &[String]) -> Result<Experiment<'_>, ExperimentError> {
+        self.read(path, overrides, |source| Experiment::new(self, source))
+    }
+
+    /// Reads the file of an experiment and applies `overrides`. Errors of `make` name the file.
+    pub(crate) fn read<T>(
+        &self,
+        path: &Path,
+        overrides: &[String],
+        make: impl FnOnce(&Source) -> Result<T, ExperimentError>,
+    ) -> Result<T, ExperimentError> {
         if let Some(hint) = self.about_file(path) {
             return Err(ExperimentError::Input(hint));
         }
         if path == Path::new(STANDARD_INPUT) {
-            return self.parse(standard_input()?, "standard input", overrides);
+            return make(&Source::parse(standard_input()?, "standard input", overrides)?);
         }
         let text = std::fs::read_to_string(path)
             .map_err(|error| with_hint(path, format!("cannot read {}: {error}", path.display())))?;
-        let parsed = self.parse(&text, &path.display().to_string(), overrides);
-        parsed.map_err(|error| match error {
+        let made = Source::parse(&text, &path.display().to_string(), overrides).and_then(|source| make(&source));
+        made.map_err(|error| match error {
             ExperimentError::Input(message) => with_hint(path, message),
             error => error,
         })
@@ -192,7 +202,7 @@ fn print(text: &str) -> Result<(), ExperimentError> {
     }
 }
 
-/// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `sweep`, `report`, `export`, `import`, `devices`, `list`, `new`, `schema`,
+/// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `sweep`, `search`, `report`, `export`, `import`, `devices`, `list`, `new`, `schema`,
 /// `completions` and `man`.
 pub struct App {
     name: &'static str,
@@ -306,6 +316,7 @@ impl App {
             Command::Baseline(args) => commands::baseline::run(&self.registry, args),
             Command::Compare(args) => commands::compare::run(self.name, &self.registry, args),
             Command::Sweep(args) => commands::sweep::run(self.name, &self.registry, args),
+            Command::Search(args) => commands::search::run(self.name, &self.registry, args),
             Command::Report(args) => commands::report::run(&self.registry, args),
             Command::Export(args) => commands::export::run(&self.registry, args),
             Command::Import(args) => commands::import::run(args),

@@ -55,6 +55,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Trains every combination of settings and seeds, several at a time or as tasks of a cluster, and compares them
     Sweep(SweepArgs),
+    /// Searches for better settings: trains trials, and compares the best one with the experiment over other seeds
+    Search(SearchArgs),
     /// Writes the report of a run from its latest checkpoint
     Report(ReportArgs),
     /// Writes the policy of a run for other programs: ONNX, C, safetensors, JavaScript, a page
@@ -357,6 +359,37 @@ pub struct SweepArgs {
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct SearchArgs {
+    /// The experiment with a section [search], a TOML file, or the directory of a search to continue
+    #[arg(value_name = "CONFIG|DIR")]
+    pub path: PathBuf,
+    /// Number of trials in place of `search.trials`
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub trials: Option<u64>,
+    /// Changes one value of the experiment, for example --set search.steps=20000; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Device to train on
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Directory of the search; a search in it is continued [default: runs/search-N]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Runs at the same time; with 1, a search gives the same trials again [default: number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub jobs: Option<usize>,
+    /// Number of evaluation episodes of every run in the comparison [default: chosen by the scenario]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub episodes: Option<u64>,
+    /// Prints one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Starts programs that the directory names, such as a Python interpreter: only for searches that you know
+    #[arg(long)]
+    pub trust: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@ use brasa_env::{Choice, EnvBatch, EnvSpec, Executor, Extensions, InvalidField, S
 use toml::{Table, Value};
 
 use crate::registry::{OFF_POLICY, Plan, ScenarioEntry, Sections, Size, SizeOf};
+use crate::search::{SEARCH, SearchConfig};
 use crate::source::Source;
 use crate::{EnvDevice, ExperimentError, Registry, TrainConfig};
 
@@ -36,6 +37,9 @@ pub struct Experiment<'a> {
 impl<'a> Experiment<'a> {
     pub(crate) fn new(registry: &'a Registry, source: &Source) -> Result<Self, ExperimentError> {
         refuse_unknown(registry, source)?;
+        if source.has(SEARCH) {
+            SearchConfig::read(source)?;
+        }
         let train: TrainConfig = source.section(TRAIN)?;
         train.validate()?;
         let algorithm = algorithm(registry, source)?;
@@ -204,7 +208,7 @@ fn refuse_unknown(registry: &Registry, source: &Source) -> Result<(), Experiment
         .into_iter()
         .chain(algorithms)
         .chain(registry.networks.sections())
-        .chain([OFF_POLICY])
+        .chain([OFF_POLICY, SEARCH])
         .collect();
     match source.names().into_iter().find(|name| !known.contains(name)) {
         Some(unknown) => {

@@ -1,7 +1,7 @@
 //! Experiments from TOML, comparison with baselines, reports and the command, for any scenario, algorithm and network.
 //!
 //! A program registers its scenarios, algorithms and networks and gets the subcommands `train` (with `--set`, `--resume`,
-//! progress, Ctrl-C), `check`, `eval`, `baseline`, `compare`, `sweep`, `report`, `devices` and `list`. This crate names no scenario,
+//! progress, Ctrl-C), `check`, `eval`, `baseline`, `compare`, `sweep`, `search`, `report`, `devices` and `list`. This crate names no scenario,
 //! algorithm or network; the crate `brasa` registers the built-in ones.
 //!
 //! ```no_run
@@ -48,12 +48,14 @@ mod placement;
 mod policy;
 mod registry;
 mod report;
+mod search;
 mod session;
 mod source;
 pub mod statistics;
 mod suggest;
 mod sweep;
 mod timeline;
+pub mod tpe;
 mod train_config;
 mod way;
 

@@ -25,7 +25,23 @@ pub(crate) fn experiment_of<'a>(
 ) -> Result<Experiment<'a>, ExperimentError> {
     let (text, origin) = (run_dir.read_config()?, run_dir.file("config.toml").display().to_string());
     let source = Source::parse(&text, &origin, &[])?;
-    let entry = scenario_entry(registry, &source)?;
+    refuse_programs(registry, &source, run_dir.path(), overrides, trusts)?;
+    registry.parse(&text, &origin, overrides)
+}
+
+/// Refuses programs that the scenario of `source`, the experiment in the directory `path`, would start, unless `overrides` name them or `trusts`
+/// accepts setting and value.
+///
+/// # Errors
+/// [`ExperimentError::Input`] naming the program.
+pub(crate) fn refuse_programs(
+    registry: &Registry,
+    source: &Source,
+    path: &Path,
+    overrides: &[String],
+    trusts: impl Fn(&str, &toml::Value) -> bool,
+) -> Result<(), ExperimentError> {
+    let entry = scenario_entry(registry, source)?;
     for setting in entry.programs {
         let key = format!("scenario.{}.{setting}", entry.name);
         let is_given = overrides.iter().any(|item| item.split_once('=').is_some_and(|(given, _)| given.trim() == key));
@@ -36,11 +52,11 @@ pub(crate) fn experiment_of<'a>(
             return Err(ExperimentError::Input(format!(
                 "the run in {} starts the program {program} (`{key}`), which can do anything on this machine: add --trust if you know the run, or \
                  name another program with --set {key}=PROGRAM",
-                run_dir.path().display()
+                path.display()
             )));
         }
     }
-    registry.parse(&text, &origin, overrides)
+    Ok(())
 }
 
 /// Loads the policy from the latest checkpoint of the run in `path`, on `device` without autodiff. It supports every algorithm

@@ -86,6 +86,28 @@ impl Source {
         Ok(best)
     }
 
+    /// The experiment as a table.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// This experiment with further changes, such as `train.seed=5`.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] if a change cannot be applied.
+    pub(crate) fn with(&self, overrides: &[String]) -> Result<Self, ExperimentError> {
+        let mut source = Self { text: None, origin: "--set".to_owned(), overrides: overrides.to_vec(), ..self.clone() };
+        overrides.iter().try_for_each(|item| set(&mut source.table, item))?;
+        Ok(source)
+    }
+
+    /// This experiment without the section `name`.
+    pub(crate) fn without(&self, name: &str) -> Self {
+        let mut source = self.clone();
+        source.table.remove(name);
+        source
+    }
+
     /// Names of the sections.
     pub fn names(&self) -> BTreeSet<&str> {
         self.table.keys().map(String::as_str).collect()

@@ -11,6 +11,7 @@
 //! - Efron, Tibshirani: An Introduction to the Bootstrap. Chapman & Hall 1993.
 //! - Fisher: The Design of Experiments. Oliver & Boyd 1935, section 21 (the sign-flip test).
 //! - Phipson, Smyth: Permutation P-values Should Never Be Zero. Stat. Appl. Genet. Mol. Biol. 9(1), 2010.
+//! - Kruskal, Wallis: Use of Ranks in One-Criterion Variance Analysis. J. Am. Stat. Assoc. 47(260), 1952.
 //! - Abramowitz, Stegun: Handbook of Mathematical Functions. 1964.
 
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
@@ -232,6 +233,36 @@ pub fn probability_of_improvement<R: AsRef<[Option<f64>]>>(runs: &[R], others: &
         mean(&wins.collect::<Vec<f64>>())
     });
     mean(&in_episodes.collect::<Vec<f64>>())
+}
+
+/// Share of the variance of the ranks that the groups explain, without the share that chance alone would explain: `(H - k + 1) / (n - k)` with the
+/// statistic `H` of Kruskal and Wallis for `n` values in `k` groups, at least 0. `None` without two groups, or without more values than groups.
+pub fn explained_share<R: AsRef<[f64]>>(groups: &[R]) -> Option<f64> {
+    let groups: Vec<&[f64]> = groups.iter().map(AsRef::as_ref).filter(|group| !group.is_empty()).collect();
+    let values: Vec<f64> = groups.iter().flat_map(|group| group.iter().copied()).collect();
+    let (n, k) = (values.len(), groups.len());
+    if k < 2 || n <= k || values.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    // Equal values share the mean of their ranks.
+    let rank = |value: f64| {
+        let below = values.iter().filter(|other| **other < value).count() as f64;
+        let equal = values.iter().filter(|other| **other == value).count() as f64;
+        below + (equal + 1.0) / 2.0
+    };
+    let center = (n + 1) as f64 / 2.0;
+    let total = values.iter().map(|value| (rank(*value) - center).powi(2)).sum::<f64>();
+    let between = groups.iter().map(|group| {
+        let mean = group.iter().map(|value| rank(*value)).sum::<f64>() / group.len() as f64;
+        group.len() as f64 * (mean - center).powi(2)
+    });
+    let explained = between.sum::<f64>() / total;
+    // All values are equal.
+    if total == 0.0 {
+        return Some(0.0);
+    }
+    let h = explained * (n - 1) as f64;
+    Some(((h - (k - 1) as f64) / (n - k) as f64).max(0.0))
 }
 
 fn finite(values: impl Iterator<Item = Option<f64>>) -> impl Iterator<Item = f64> {

@@ -56,6 +56,22 @@ pub(super) fn of_finished(
     groups: &Groups<'_>,
     out: &Path,
 ) -> Result<String, ExperimentError> {
+    let summary = written(registry, args, groups, out)?;
+    if args.json {
+        let mut document = compare::to_json(&summary);
+        document.insert("out".into(), out.display().to_string().into());
+        return Ok(format!("{}\n", Value::Object(document)));
+    }
+    Ok(format!("{}\nReport: {}\n", compare::to_text(&summary), out.join("compare.html").display()))
+}
+
+/// Compares groups of finished runs, and writes table and page to `out`.
+pub(super) fn written(
+    registry: &Registry,
+    args: &CompareArgs,
+    groups: &Groups<'_>,
+    out: &Path,
+) -> Result<Summary, ExperimentError> {
     let (summary, curves) = summarize(registry, args, groups)?;
     let failed = |path: &Path, error| ExperimentError::cannot_write(path, &error);
     std::fs::create_dir_all(out).map_err(|error| failed(out, error))?;
@@ -65,12 +81,7 @@ pub(super) fn of_finished(
     };
     write("compare.csv", &compare::to_csv(&summary))?;
     write("compare.html", &compare::page(&summary, &curves, groups))?;
-    if args.json {
-        let mut document = compare::to_json(&summary);
-        document.insert("out".into(), out.display().to_string().into());
-        return Ok(format!("{}\n", Value::Object(document)));
-    }
-    Ok(format!("{}\nReport: {}\n", compare::to_text(&summary), out.join("compare.html").display()))
+    Ok(summary)
 }
 
 /// Trains the runs that are not finished, one after the other.

@@ -12,6 +12,7 @@ pub mod new;
 pub mod plan;
 pub mod reference;
 pub mod report;
+pub mod search;
 pub mod shell;
 pub mod sweep;
 pub mod train;

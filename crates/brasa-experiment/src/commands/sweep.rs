@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ use super::{compare, train};
 use crate::args::{CompareArgs, SweepArgs, TrainArgs};
 use crate::compare::{Groups, Training, refuse_other_scenario, settings, training_of};
 use crate::source::with_device;
-use crate::sweep::{Job, Jobs, Outcome, Planned, grid, script};
+use crate::sweep::{Independent, Job, Jobs, Planned, Runs, grid, script};
 use crate::{Experiment, ExperimentError, Registry};
 
 /// Folder of the output of the runs.
@@ -42,19 +43,7 @@ pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<Strin
     let trainings = trainings(registry, &runs)?;
     let go_on = format!("interrupted; continue with `{}`", command_line(program, args, out));
     let _lock = lock(out)?;
-    let outcome = train_all(args, out, &runs, &trainings)
-        .map_err(|error| ExperimentError::Failed(format!("cannot run the sweep: {error}")))?;
-    if outcome.interrupted {
-        return Err(ExperimentError::Interrupted(go_on));
-    }
-    if !outcome.failed.is_empty() {
-        let shown = outcome.failed.iter().map(|(name, log, words)| format!("{name} ({}):\n{words}", log.display()));
-        let (n, all) = (outcome.failed.len(), shown.collect::<Vec<_>>().join("\n"));
-        return Err(ExperimentError::Failed(format!(
-            "{n} of {} runs failed; the same command tries them again\n{all}",
-            runs.len()
-        )));
-    }
+    train_all(&Signals::new(), args.jobs, out, &runs, &trainings, &go_on)?;
     let compare = CompareArgs {
         paths: runs.into_iter().map(|run| run.run_dir).collect(),
         seeds: None,
@@ -71,7 +60,7 @@ pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<Strin
 
 /// Locks the directory of a sweep until the result is dropped: two sweeps in it would write the same logs. The system releases it when the process
 /// ends for any reason.
-fn lock(out: &Path) -> Result<File, ExperimentError> {
+pub(super) fn lock(out: &Path) -> Result<File, ExperimentError> {
     let path = out.join("sweep.lock");
     let opened = fs::create_dir_all(out).and_then(|()| File::options().create(true).append(true).open(&path));
     let file = opened.map_err(|error| ExperimentError::cannot_write(&path, &error))?;
@@ -79,7 +68,7 @@ fn lock(out: &Path) -> Result<File, ExperimentError> {
         Err(TryLockError::WouldBlock) => {
             let out = out.display();
             Err(ExperimentError::Input(format!(
-                "{out} is in use by another sweep: wait until it ends, or choose another --out"
+                "{out} is in use by another sweep or search: wait until it ends, or choose another --out"
             )))
         }
         // Some file systems have no locks.
@@ -106,7 +95,7 @@ fn experiment_of<'l, 'a, 'r>(
 
 /// How each run is trained; `None` if it is finished. Makes the learner of each combination that has a run to train, because only
 /// learners check the values of their settings.
-fn trainings(registry: &Registry, runs: &[Planned]) -> Result<Vec<Option<Training>>, ExperimentError> {
+pub(super) fn trainings(registry: &Registry, runs: &[Planned]) -> Result<Vec<Option<Training>>, ExperimentError> {
     let (mut last, mut is_checked) = (None, false);
     let mut comparable = Comparable::default();
     let training = |run| {
@@ -166,7 +155,7 @@ impl<'a, 'r> Comparable<'a, 'r> {
 }
 
 /// How a run is trained; `None` if it is finished.
-fn training(
+pub(super) fn training(
     registry: &Registry,
     experiment: &Experiment<'_>,
     run: &Planned,
@@ -212,44 +201,90 @@ fn one(
     train::run(program, registry, &train)
 }
 
-/// Trains the runs that are not finished, each in a process of its own.
-fn train_all(
-    args: &SweepArgs,
+/// Ctrl-C, for commands that train in other processes.
+pub(super) struct Signals {
+    stop: Arc<AtomicBool>,
+    trains: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Handles signals from now on. A process has one of these.
+    pub(super) fn new() -> Self {
+        let (stop, trains) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (signalled, is_training) = (Arc::clone(&stop), Arc::clone(&trains));
+        let handler = move || {
+            // The second signal ends the process, and the first one if nothing is trained.
+            if signalled.swap(true, Ordering::SeqCst) || !is_training.load(Ordering::SeqCst) {
+                std::process::exit(INTERRUPTED);
+            }
+        };
+        if let Err(error) = ctrlc::set_handler(handler) {
+            tracing::warn!("Ctrl-C will end the command without checkpoints: {error}");
+        }
+        Self { stop, trains }
+    }
+
+    /// Trains `runs`, which a signal stops.
+    pub(super) fn train(&self, jobs: &Jobs, runs: &mut impl Runs) -> io::Result<()> {
+        self.trains.store(true, Ordering::SeqCst);
+        let trained = jobs.train(runs, || self.is_stopped());
+        self.trains.store(false, Ordering::SeqCst);
+        trained
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+}
+
+/// The processes for at most `n_runs` runs; by default as many at a time as there are cores, which they divide among themselves.
+pub(super) fn processes(at_once: Option<usize>, n_runs: usize) -> Jobs {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let at_once = at_once.unwrap_or(cores).min(n_runs).max(1);
+    Jobs { at_once, threads: (cores / at_once).max(1) }
+}
+
+/// In words, for messages.
+pub(super) fn in_words(Jobs { at_once, threads }: &Jobs) -> String {
+    format!("{at_once} at a time with {threads} thread{} each", if *threads == 1 { "" } else { "s" })
+}
+
+/// Trains the runs that are not finished, each in a separate process. `go_on` is the message of an interruption.
+pub(super) fn train_all(
+    signals: &Signals,
+    at_once: Option<usize>,
     out: &Path,
     runs: &[Planned],
     trainings: &[Option<Training>],
-) -> std::io::Result<Outcome> {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
+    go_on: &str,
+) -> Result<(), ExperimentError> {
     let to_train = || runs.iter().zip(trainings).filter_map(|(run, training)| Some((run, training.as_ref()?)));
     let n_to_train = to_train().count();
-    let at_once = args.jobs.unwrap_or(cores).min(n_to_train).max(1);
-    let threads = (cores / at_once).max(1);
-    let waiting: Vec<Job> = to_train().map(|(run, training)| job(run, training, out, threads)).collect();
+    let jobs = processes(at_once, n_to_train);
     let done = runs.len() - n_to_train;
     let before = if done > 0 { format!(", {done} finished before") } else { String::new() };
-    say_progress(&format!(
-        "{} runs{before}, {at_once} at a time with {threads} thread{} each; directory {}",
-        runs.len(),
-        if threads == 1 { "" } else { "s" },
-        out.display()
-    ));
-    let (stop, trains) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
-    let (signalled, is_training) = (Arc::clone(&stop), Arc::clone(&trains));
-    let handler = move || {
-        // The second signal ends the process, and the first one if nothing is trained.
-        if signalled.swap(true, Ordering::SeqCst) || !is_training.load(Ordering::SeqCst) {
-            std::process::exit(INTERRUPTED);
-        }
-    };
-    if let Err(error) = ctrlc::set_handler(handler) {
-        tracing::warn!("Ctrl-C will end the sweep without checkpoints: {error}");
+    say_progress(&format!("{} runs{before}, {}; directory {}", runs.len(), in_words(&jobs), out.display()));
+    let waiting = to_train().map(|(run, training)| job(run, training, out, jobs.threads)).collect();
+    let mut independent = Independent::new(waiting);
+    signals
+        .train(&jobs, &mut independent)
+        .map_err(|error| ExperimentError::Failed(format!("cannot run the sweep: {error}")))?;
+    let outcome = independent.outcome();
+    if outcome.interrupted {
+        return Err(ExperimentError::Interrupted(go_on.to_owned()));
     }
-    let outcome = Jobs { waiting, at_once, threads }.train(|| stop.load(Ordering::SeqCst));
-    trains.store(false, Ordering::SeqCst);
-    outcome
+    if !outcome.failed.is_empty() {
+        let shown = outcome.failed.iter().map(|(name, log, words)| format!("{name} ({}):\n{words}", log.display()));
+        let (n, all) = (outcome.failed.len(), shown.collect::<Vec<_>>().join("\n"));
+        return Err(ExperimentError::Failed(format!(
+            "{n} of {} runs failed; the same command tries them again\n{all}",
+            runs.len()
+        )));
+    }
+    Ok(())
 }
 
-fn job(run: &Planned, training: &Training, out: &Path, threads: usize) -> Job {
+pub(super) fn job(run: &Planned, training: &Training, out: &Path, threads: usize) -> Job {
     let name = run.run_dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut args: Vec<OsString> = vec!["train".into(), "--quiet".into()];
     if training.resumes {

@@ -235,7 +235,7 @@ fn add_earlier(settings: &mut Table, run_dir: &RunDir) -> Result<(), ExperimentE
 }
 
 /// The first key with different values, and both values.
-fn first_difference(key: &str, one: &Value, other: &Value) -> Option<(String, String, String)> {
+pub(crate) fn first_difference(key: &str, one: &Value, other: &Value) -> Option<(String, String, String)> {
     let (Value::Table(one), Value::Table(other)) = (one, other) else {
         return (one != other).then(|| (key.to_owned(), one.to_string(), other.to_string()));
     };

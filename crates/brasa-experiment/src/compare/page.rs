@@ -57,7 +57,8 @@ fn about(summary: &Summary, groups: &Groups<'_>) -> String {
     )
 }
 
-fn html_table(summary: &Summary) -> String {
+/// The table: a column for each group and baseline.
+pub(crate) fn html_table(summary: &Summary) -> String {
     let mut html = String::from("<table><thead><tr><th scope=\"col\">group</th>");
     for (i, group) in summary.participants.iter().enumerate() {
         let (n, s) = (group.seeds.len(), if group.seeds.len() == 1 { "" } else { "s" });

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::OFF_POLICY;
 use crate::columns::unit;
 use crate::experiment::{SCENARIO, TRAIN};
+use crate::search::{SEARCH, SearchConfig};
 use crate::{Registry, TrainConfig};
 
 /// The settings of a scenario that has none.
@@ -85,6 +86,7 @@ impl Registry {
         let mut all = vec![
             Described::new::<TrainConfig>(TRAIN, "Training: steps, environments, seeds, device, checkpoints"),
             Described::new::<OffPolicyConfig>(OFF_POLICY, "The loop and the replay buffer of off-policy algorithms"),
+            Described::new::<SearchConfig>(SEARCH, "A search for better settings, for the command `search`"),
         ];
         all.extend(self.described.iter().cloned());
         all

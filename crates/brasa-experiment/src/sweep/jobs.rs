@@ -31,21 +31,105 @@ pub(crate) struct Job {
 /// How the runs of a sweep ended.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    pub finished: usize,
     /// Name, log and last words of each failed run.
     pub failed: Vec<(String, PathBuf, String)>,
     pub interrupted: bool,
+}
+
+/// How a run ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Finished,
+    /// It failed, with its last words.
+    Failed(String),
+    /// It saved a checkpoint and ended, because it was not needed any more.
+    Stopped,
+    /// It saved a checkpoint and ended, because everything is stopped.
+    Interrupted,
+}
+
+/// Runs to train, of which some may follow from the results of others.
+pub(crate) trait Runs {
+    /// Environment steps of all runs.
+    fn total_env_steps(&self) -> u64;
+
+    /// Number of all runs.
+    fn n_runs(&self) -> usize;
+
+    /// The next run to start; `None` if there is none now.
+    ///
+    /// # Errors
+    /// Ends all runs.
+    fn next(&mut self) -> io::Result<Option<Job>>;
+
+    /// Whether a run that has started is not needed any more.
+    fn is_unneeded(&mut self, _job: &Job) -> bool {
+        false
+    }
+
+    /// Is called when a run has ended.
+    ///
+    /// # Errors
+    /// Ends all runs.
+    fn ended(&mut self, job: &Job, end: End) -> io::Result<()>;
+}
+
+/// Runs that do not depend on each other.
+pub(crate) struct Independent {
+    waiting: std::vec::IntoIter<Job>,
+    total_env_steps: u64,
+    n_runs: usize,
+    outcome: Outcome,
+}
+
+impl Independent {
+    pub(crate) fn new(jobs: Vec<Job>) -> Self {
+        let total_env_steps = jobs.iter().map(|job| job.total_env_steps).sum();
+        Self { n_runs: jobs.len(), total_env_steps, waiting: jobs.into_iter(), outcome: Outcome::default() }
+    }
+
+    pub(crate) fn outcome(self) -> Outcome {
+        let interrupted = self.outcome.interrupted || self.waiting.len() > 0;
+        Outcome { interrupted, ..self.outcome }
+    }
+}
+
+impl Runs for Independent {
+    fn total_env_steps(&self) -> u64 {
+        self.total_env_steps
+    }
+
+    fn n_runs(&self) -> usize {
+        self.n_runs
+    }
+
+    fn next(&mut self) -> io::Result<Option<Job>> {
+        Ok(self.waiting.next())
+    }
+
+    fn ended(&mut self, job: &Job, end: End) -> io::Result<()> {
+        match end {
+            End::Finished => {}
+            End::Failed(words) => {
+                say(&format!("{} failed: {}", job.name, job.log.display()));
+                self.outcome.failed.push((job.name.clone(), job.log.clone(), words));
+            }
+            End::Stopped | End::Interrupted => self.outcome.interrupted = true,
+        }
+        Ok(())
+    }
 }
 
 /// A running process; it is stopped when this is dropped.
 struct Running {
     job: Job,
     child: Child,
+    /// It was asked to end.
+    is_stopped: bool,
 }
 
 /// The processes of a sweep.
 pub(crate) struct Jobs {
-    pub waiting: Vec<Job>,
     /// Largest number of processes.
     pub at_once: usize,
     /// Threads of each process.
@@ -58,22 +142,23 @@ impl Jobs {
     ///
     /// # Errors
     /// If a process cannot be started or a log cannot be written; the others are stopped.
-    pub(crate) fn train(mut self, is_stopped: impl Fn() -> bool) -> io::Result<Outcome> {
-        self.waiting.reverse();
-        let n_runs = self.waiting.len();
-        let total = self.waiting.iter().map(|job| job.total_env_steps).sum::<u64>();
-        let mut view = RunsView::new(total, n_runs);
-        let (mut running, mut outcome): (Vec<Running>, Outcome) = Default::default();
-        let (mut ended_steps, mut signalled) = (0, false);
+    pub(crate) fn train(&self, runs: &mut impl Runs, is_stopped: impl Fn() -> bool) -> io::Result<()> {
+        let mut view = RunsView::new(runs.total_env_steps(), runs.n_runs());
+        let mut running: Vec<Running> = Vec::new();
+        let (mut ended_steps, mut finished, mut failed) = (0, 0, 0);
         loop {
             let stopped = is_stopped();
             while !stopped && running.len() < self.at_once.max(1) {
-                let Some(job) = self.waiting.pop() else { break };
-                running.push(Running { child: self.start(&job)?, job });
+                let Some(job) = runs.next()? else { break };
+                running.push(Running { child: self.start(&job)?, job, is_stopped: false });
             }
-            if stopped && !signalled {
-                running.iter_mut().for_each(Running::interrupt);
-                signalled = true;
+            if running.is_empty() {
+                return Ok(());
+            }
+            for run in running.iter_mut().filter(|run| !run.is_stopped) {
+                if stopped || runs.is_unneeded(&run.job) {
+                    run.interrupt();
+                }
             }
             let mut i = 0;
             while i < running.len() {
@@ -84,21 +169,18 @@ impl Jobs {
                 let ended = running.swap_remove(i);
                 let job = &ended.job;
                 ended_steps += job.total_env_steps;
-                match (status.success(), stopped) {
-                    (true, _) => outcome.finished += 1,
-                    (false, true) => outcome.interrupted = true,
-                    (false, false) => {
-                        say(&format!("{} failed: {}", job.name, job.log.display()));
-                        outcome.failed.push((job.name.clone(), job.log.clone(), last_words(&job.log)));
-                    }
-                }
+                let end = match (status.success(), stopped, ended.is_stopped) {
+                    (true, ..) => End::Finished,
+                    (false, true, _) => End::Interrupted,
+                    (false, false, true) => End::Stopped,
+                    (false, false, false) => End::Failed(last_words(&job.log)),
+                };
+                failed += usize::from(matches!(end, End::Failed(_)));
+                finished += usize::from(matches!(end, End::Finished | End::Stopped));
+                runs.ended(job, end)?;
             }
             let steps = running.iter().map(|of| env_steps(&of.job.run_dir).min(of.job.total_env_steps)).sum::<u64>();
-            view.show(ended_steps + steps, outcome.finished, running.len(), outcome.failed.len());
-            if running.is_empty() && (stopped || self.waiting.is_empty()) {
-                outcome.interrupted |= !self.waiting.is_empty();
-                return Ok(outcome);
-            }
+            view.show(ended_steps + steps, finished, running.len(), failed);
             thread::sleep(LOOK);
         }
     }
@@ -122,6 +204,7 @@ impl Jobs {
 impl Running {
     /// Asks the process to save a checkpoint and to end.
     fn interrupt(&mut self) {
+        self.is_stopped = true;
         #[cfg(unix)]
         {
             use nix::sys::signal::{Signal, kill};

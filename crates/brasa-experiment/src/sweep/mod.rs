@@ -1,4 +1,4 @@
-//! Sweeps: the same experiments with several seeds and settings.
+//! Sweeps: experiments with several seeds and settings, and the processes that train them.
 
 mod grid;
 mod jobs;
@@ -7,7 +7,7 @@ mod script;
 
 pub use grid::Seeds;
 pub(crate) use grid::{Planned, grid};
-pub(crate) use jobs::{Job, Jobs, Outcome};
+pub(crate) use jobs::{End, Independent, Job, Jobs, Runs};
 pub(crate) use parent::end_with_sweep;
 pub use script::Launcher;
 pub(crate) use script::script;
