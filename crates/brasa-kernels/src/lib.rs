@@ -73,7 +73,7 @@ pub use options::{best_of, best_output, chosen_of, chosen_output};
 pub use row_loss::{
     HostLossData, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel, row_loss_on_host,
 };
-pub use row_rule::{HostColumns, HostColumnsMut, RowSlopes, Rows, row_rule};
+pub use row_rule::{HostColumns, HostColumnsMut, RowInputs, RowSlopes, row_rule};
 pub use tanh::tanh;
 
 /// Whether loops over the memory of tensors ([`HostTensor`]) compute for `device`: it is the CPU, and this crate has the feature `flex`. Another

@@ -16,7 +16,7 @@ use crate::{HostTensor, elementwise_list, with_jacobian};
 
 /// The rows of a rule, without gradients or with them.
 #[derive(Debug, Clone, Copy)]
-pub struct Rows<'a, const IN: usize> {
+pub struct RowInputs<'a, const IN: usize> {
     /// Results of a network, `[n_rows, width]` each; or `[1, width]`, the same for all rows.
     pub results: [&'a Tensor<2>; IN],
     /// Data of the columns, `[n_rows, width]` without gradients; `None` for a rule that uses none.
@@ -25,7 +25,7 @@ pub struct Rows<'a, const IN: usize> {
     pub taken: Option<&'a Tensor<2>>,
 }
 
-impl<const IN: usize> Rows<'_, IN> {
+impl<const IN: usize> RowInputs<'_, IN> {
     /// Number of rows, and of columns.
     fn dims(&self) -> [usize; 2] {
         let [_, width] = self.results[0].dims();
@@ -45,7 +45,7 @@ impl<const IN: usize> Rows<'_, IN> {
 /// If shapes do not fit.
 pub fn row_rule<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>(
     rule: impl RowRule<IN, OUT, SUMS, R>,
-    rows: &Rows<'_, IN>,
+    rows: &RowInputs<'_, IN>,
 ) -> ([Tensor<2>; OUT], [Tensor<1>; R]) {
     let computed = on_host(rule, rows).or_else(|| in_a_kernel(rule, rows)).unwrap_or_else(|| in_operations(rule, rows));
     computed.record(rows.results, uses(rule))
@@ -122,7 +122,7 @@ impl<const IN: usize, const OUT: usize, const R: usize> Computed<IN, OUT, R> {
 
 fn on_host<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>(
     rule: impl RowRule<IN, OUT, SUMS, R>,
-    rows: &Rows<'_, IN>,
+    rows: &RowInputs<'_, IN>,
 ) -> Option<Computed<IN, OUT, R>> {
     let numbers: Vec<HostTensor> = rows.results.iter().map(|x| HostTensor::of(x)).collect::<Option<_>>()?;
     let [data, taken] = [rows.data, rows.taken].map(|tensor| tensor.map(HostTensor::of));
@@ -167,7 +167,7 @@ fn on_host<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>
 
 fn in_a_kernel<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>(
     rule: impl RowRule<IN, OUT, SUMS, R>,
-    rows: &Rows<'_, IN>,
+    rows: &RowInputs<'_, IN>,
 ) -> Option<Computed<IN, OUT, R>> {
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     {
@@ -195,7 +195,7 @@ fn in_a_kernel<const IN: usize, const OUT: usize, const SUMS: usize, const R: us
 
 fn in_operations<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>(
     rule: impl RowRule<IN, OUT, SUMS, R>,
-    rows: &Rows<'_, IN>,
+    rows: &RowInputs<'_, IN>,
 ) -> Computed<IN, OUT, R> {
     let [n_rows, width] = rows.dims();
     let device = rows.results[0].device().without_autodiff();
@@ -231,7 +231,7 @@ struct Inputs<'a, const IN: usize> {
 }
 
 impl<'a, const IN: usize> Inputs<'a, IN> {
-    fn read(formulas: &'a Formulas, rows: &Rows<'_, IN>) -> Self {
+    fn read(formulas: &'a Formulas, rows: &RowInputs<'_, IN>) -> Self {
         Self {
             results: rows.results.map(|x| formulas.read(x)),
             data: rows.data.map_or_else(|| formulas.constant(1.0), |data| formulas.read(data)),
@@ -314,7 +314,7 @@ impl RowProgram {
     /// The program, and the matrices that it reads.
     pub(crate) fn of<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>(
         rule: impl RowRule<IN, OUT, SUMS, R>,
-        rows: &Rows<'_, IN>,
+        rows: &RowInputs<'_, IN>,
     ) -> (Self, Vec<Tensor<2>>) {
         let shape = rows.dims();
         let key =
@@ -343,8 +343,8 @@ pub(crate) fn programs() -> Vec<(&'static str, RowProgram)> {
     let device = burn::tensor::Device::flex();
     let column = Tensor::<2>::zeros([64, 1], &device);
     let [wide, shared] = [64, 1].map(|n| Tensor::<2>::zeros([n, 64], &device.clone().autodiff()));
-    let choice = Rows { results: [&wide], data: Some(&wide), taken: Some(&column) };
-    let real = |log_std| Rows { results: [&wide, log_std], data: Some(&wide), taken: None };
+    let choice = RowInputs { results: [&wide], data: Some(&wide), taken: Some(&column) };
+    let real = |log_std| RowInputs { results: [&wide, log_std], data: Some(&wide), taken: None };
     let draw = NormalDraw { squash: true, log_std_range: (-5.0, 2.0) };
     vec![
         ("choice", RowProgram::of(Categorical { masked: false }, &choice).0),
@@ -420,7 +420,7 @@ mod tests {
             let data = matrix(n_rows, 3).reshape([n_rows, width]);
             let taken: Vec<f32> = (0..n_rows).map(|row| (row % width) as f32).collect();
             let taken = Tensor::<1>::from_floats(&taken[..], &plain).reshape([n_rows, 1]);
-            let rows = Rows { results: [&x, &y], data: Some(&data), taken: Some(&taken) };
+            let rows = RowInputs { results: [&x, &y], data: Some(&data), taken: Some(&taken) };
             let expected = all(in_operations(Sample, &rows).record(rows.results, uses(Sample)), [&x, &y]);
             let got = all(row_rule(Sample, &rows), [&x, &y]);
             assert_eq!(got.len(), expected.len());
@@ -498,7 +498,7 @@ mod tests {
     fn what_is_not_a_number_shows() {
         let device = brasa_test::device();
         let x = Tensor::<2>::from_floats([[0.0, f32::NAN], [0.0, 1.0]], &device);
-        let rows = Rows { results: [&x, &x], data: None, taken: None };
+        let rows = RowInputs { results: [&x, &x], data: None, taken: None };
         for (_, [first, second]) in
             [row_rule(Sample, &rows), in_operations(Sample, &rows).record(rows.results, uses(Sample))]
         {

@@ -9,7 +9,9 @@ use crate::graph_attention::{graph_attention, plain_graph_attention};
 use crate::layer::activate;
 use crate::layer_norm::plain_layer_norm;
 use crate::options::plain_chosen_output;
-use crate::{Activation, Rows, best_of, best_output, chosen_output, elu, layer_norm, row_rule, stacked_layer, tanh};
+use crate::{
+    Activation, RowInputs, best_of, best_output, chosen_output, elu, layer_norm, row_rule, stacked_layer, tanh,
+};
 use brasa_number::NormalDraw;
 use burn::tensor::activation::softplus;
 use std::f32::consts::{LN_2, PI};
@@ -149,7 +151,7 @@ fn draws() {
             let both = |action: Tensor<2>, log_prob: Tensor<1>| {
                 values(Tensor::cat(vec![action, log_prob.unsqueeze_dim(1)], 1).inner())
             };
-            let rows = Rows { results: [&mean, &log_std], data: Some(&noise), taken: None };
+            let rows = RowInputs { results: [&mean, &log_std], data: Some(&noise), taken: None };
             let ([action], [log_prob]) = row_rule(rule, &rows);
             let ours = both(action, log_prob);
             let noise = Tensor::from_inner(noise);

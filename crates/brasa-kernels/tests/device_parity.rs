@@ -5,8 +5,8 @@
 #![cfg(any(feature = "cuda", feature = "wgpu"))]
 
 use brasa_kernels::{
-    Activation, AdamStep, EdgeTables, GaeInput, Rows, adam, clip_scale, elementwise, elu, gae, graph_attention, layer,
-    layer_norm, row_rule, stacked_layer, tanh,
+    Activation, AdamStep, EdgeTables, GaeInput, RowInputs, adam, clip_scale, elementwise, elu, gae, graph_attention,
+    layer, layer_norm, row_rule, stacked_layer, tanh,
 };
 use brasa_number::NormalDraw;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -19,7 +19,8 @@ const ACTIVATIONS: [Option<Activation>; 4] =
 /// The sample of soft actor-critic.
 fn squashed_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
     let rule = NormalDraw { squash: true, log_std_range: (-20.0, 2.0) };
-    let ([action], [log_prob]) = row_rule(rule, &Rows { results: [&mean, &log_std], data: Some(&noise), taken: None });
+    let ([action], [log_prob]) =
+        row_rule(rule, &RowInputs { results: [&mean, &log_std], data: Some(&noise), taken: None });
     (action, log_prob)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! All functions use the log-softmax: logarithms of rounded probabilities make entropies and ratios NaN.
 
-use brasa_kernels::{HostColumns, HostTensor, RowSlopes, Rows, concat, row_rule};
+use brasa_kernels::{HostColumns, HostTensor, RowInputs, RowSlopes, concat, row_rule};
 use brasa_number::{Categorical, CategoricalDraw, RowRule, Single};
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
@@ -45,10 +45,10 @@ fn draw_on_device(
     let of_heads = offsets(heads).map(|(at, n)| {
         let [logits, noise] = [logits, noise].map(|tensor| columns(tensor, at, n));
         let mask = mask.map(|mask| columns(mask, at, n));
-        let rows = Rows { results: [&logits, &noise], data: mask.as_ref(), taken: None };
+        let rows = RowInputs { results: [&logits, &noise], data: mask.as_ref(), taken: None };
         let (_, [action]) = row_rule(CategoricalDraw { masked }, &rows);
         let action = action.unsqueeze_dim::<2>(1);
-        let rows = Rows { results: [&logits], data: mask.as_ref(), taken: Some(&action) };
+        let rows = RowInputs { results: [&logits], data: mask.as_ref(), taken: Some(&action) };
         let (_, [log_prob, _]) = row_rule(Categorical { masked }, &rows);
         // NaN stays NaN.
         let action = if gumbel.is_none() { action + log_prob.clone().unsqueeze_dim(1) * 0.0 } else { action };
@@ -127,7 +127,7 @@ pub fn evaluate(
     let of_heads = offsets(heads).enumerate().map(|(head, (at, n))| {
         let (logits, mask) = (columns(&logits, at, n), mask.as_ref().map(|mask| columns(mask, at, n)));
         let taken = columns(&action, head, 1);
-        let rows = Rows { results: [&logits], data: mask.as_ref(), taken: Some(&taken) };
+        let rows = RowInputs { results: [&logits], data: mask.as_ref(), taken: Some(&taken) };
         row_rule(Categorical { masked: mask.is_some() }, &rows).1
     });
     let [log_prob, entropy] = of_heads.reduce(|[a, b], [c, d]| [a + c, b + d]).expect("there is a head");

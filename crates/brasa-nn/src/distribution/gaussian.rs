@@ -1,6 +1,6 @@
 //! Independent normal distributions.
 
-use brasa_kernels::{HostTensor, Rows, row_rule};
+use brasa_kernels::{HostTensor, RowInputs, row_rule};
 use brasa_number::{HALF_LN_2_PI, Normal, NormalDraw};
 use burn::tensor::Tensor;
 
@@ -55,7 +55,7 @@ pub fn draw_rows(
 /// - `log_std`: `[n_rows, n]` or `[1, n]`
 /// - `value`: `[n_rows, n]`, before tanh, without gradients: it cannot be recovered from `tanh(u)` near the bounds
 pub fn evaluate(mean: Tensor<2>, log_std: Tensor<2>, value: Tensor<2>, squash: bool) -> (Tensor<1>, Tensor<1>) {
-    let rows = Rows { results: [&mean, &log_std], data: Some(&value), taken: None };
+    let rows = RowInputs { results: [&mean, &log_std], data: Some(&value), taken: None };
     let (_, [log_prob, entropy]) = row_rule(Normal { squash }, &rows);
     (log_prob, entropy)
 }
@@ -66,7 +66,7 @@ pub fn evaluate(mean: Tensor<2>, log_std: Tensor<2>, value: Tensor<2>, squash: b
 /// - `mean`, `log_std`: `[n_rows, n]`
 /// - `noise`: `[n_rows, n]`, without gradients
 pub fn squashed_sample(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
-    let rows = Rows { results: [&mean, &log_std], data: Some(&noise), taken: None };
+    let rows = RowInputs { results: [&mean, &log_std], data: Some(&noise), taken: None };
     let rule = NormalDraw { squash: true, log_std_range: (f64::NEG_INFINITY, f64::INFINITY) };
     let ([action], [log_prob]) = row_rule(rule, &rows);
     (action, log_prob)
