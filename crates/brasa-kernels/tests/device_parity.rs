@@ -4,25 +4,19 @@
 
 #![cfg(any(feature = "cuda", feature = "wgpu"))]
 
+mod common;
+
 use brasa_kernels::{
-    Activation, AdamStep, EdgeTables, GaeInput, RowInputs, adam, clip_scale, elementwise, elu, gae, graph_attention,
-    layer, layer_norm, row_rule, stacked_layer, tanh,
+    Activation, AdamStep, EdgeTables, GaeInput, adam, clip_scale, elementwise, elu, gae, graph_attention, layer,
+    layer_norm, stacked_layer, tanh,
 };
-use brasa_number::NormalDraw;
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use common::squashed_draw;
 
 const ROWS: [usize; 4] = [1, 3, 64, 1000];
 const WIDTHS: [usize; 4] = [1, 17, 64, 256];
 const ACTIVATIONS: [Option<Activation>; 4] =
     [None, Some(Activation::Tanh), Some(Activation::Relu), Some(Activation::Elu)];
-
-/// The sample of soft actor-critic.
-fn squashed_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
-    let rule = NormalDraw { squash: true, log_std_range: (-20.0, 2.0) };
-    let ([action], [log_prob]) =
-        row_rule(rule, &RowInputs { results: [&mean, &log_std], data: Some(&noise), taken: None });
-    (action, log_prob)
-}
 
 fn cpu() -> Device {
     brasa_device::open_named("cpu").expect("flex is a feature of the tests")

@@ -4,20 +4,13 @@
 
 #![cfg(any(feature = "cuda", feature = "wgpu"))]
 
-use brasa_kernels::{
-    Activation, AdamStep, GaeInput, RowInputs, adam, clip_scale, concat, gae, layer, layer_norm, n_launches, row_rule,
-    split,
-};
-use brasa_number::NormalDraw;
-use burn::tensor::{Device, Distribution, Tensor};
+mod common;
 
-/// The sample of soft actor-critic.
-fn squashed_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
-    let rule = NormalDraw { squash: true, log_std_range: (-20.0, 2.0) };
-    let ([action], [log_prob]) =
-        row_rule(rule, &RowInputs { results: [&mean, &log_std], data: Some(&noise), taken: None });
-    (action, log_prob)
-}
+use brasa_kernels::{
+    Activation, AdamStep, GaeInput, adam, clip_scale, concat, gae, layer, layer_norm, n_launches, split,
+};
+use burn::tensor::{Device, Distribution, Tensor};
+use common::squashed_draw;
 
 /// Launches of a forward and a backward pass, without those of the loss.
 fn passes(forward: impl FnOnce() -> Tensor<2>) -> [usize; 2] {

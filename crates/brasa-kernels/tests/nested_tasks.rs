@@ -2,22 +2,15 @@
 
 #![cfg(feature = "flex")]
 
-use brasa_kernels::{
-    Activation, AdamStep, EdgeTables, GaeInput, HostMlp, RowInputs, adam, best_output, chosen_output, clip_scale,
-    concat, elementwise, elu, gae, graph_attention, infer, layer, layer_norm, row_rule, split, stacked_layer, tanh,
-    with_jacobian,
-};
-use brasa_number::NormalDraw;
-use burn::tensor::{Int, Tensor, TensorData};
-use rayon::prelude::*;
+mod common;
 
-/// The sample of soft actor-critic.
-fn squashed_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
-    let rule = NormalDraw { squash: true, log_std_range: (-20.0, 2.0) };
-    let ([action], [log_prob]) =
-        row_rule(rule, &RowInputs { results: [&mean, &log_std], data: Some(&noise), taken: None });
-    (action, log_prob)
-}
+use brasa_kernels::{
+    Activation, AdamStep, EdgeTables, GaeInput, HostMlp, adam, best_output, chosen_output, clip_scale, concat,
+    elementwise, elu, gae, graph_attention, infer, layer, layer_norm, split, stacked_layer, tanh, with_jacobian,
+};
+use burn::tensor::{Int, Tensor, TensorData};
+use common::squashed_draw;
+use rayon::prelude::*;
 
 /// Enough rows and columns that the products are computed in parts.
 const ROWS: usize = 512;
