@@ -29,14 +29,17 @@ type Lane = [f32; LANES];
 
 const ZERO: Lane = [0.0; LANES];
 
+/// Derivatives by the results of a column: of its own numbers, and of what it adds to the sums.
+type OfColumn<const IN: usize, const OUT: usize, const SUMS: usize> = ([[Lane; IN]; OUT], [[Lane; IN]; SUMS]);
+
 /// Derivatives of the rows that a rule computed last in the memory of the CPU. The memory is used again.
 #[derive(Debug)]
 pub struct RowSlopes<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> {
     n_rows: usize,
     width: usize,
     tile: Vec<([Lane; IN], Lane)>,
-    /// For each tile of rows and each column: derivatives of its own numbers, and of what it adds to the sums, by its results.
-    columns: Vec<([[Lane; IN]; OUT], [[Lane; IN]; SUMS])>,
+    /// For each tile of rows and each column.
+    columns: Vec<OfColumn<IN, OUT, SUMS>>,
     /// For each tile of rows: derivatives of its results by its sums.
     rows: Vec<[[Lane; SUMS]; R]>,
 }
@@ -97,7 +100,7 @@ impl<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> RowSl
                             for l in 0..LANES {
                                 let key = rule.key(lane(x, l), Single(d[l])).0;
                                 // What is not a number is the greatest: it must show.
-                                let is_greater = (key > top[l]) | (key != key);
+                                let is_greater = (key > top[l]) | key.is_nan();
                                 top[l] = if is_greater { key } else { top[l] };
                                 best[l] = if is_greater { c as f32 } else { best[l] };
                             }
