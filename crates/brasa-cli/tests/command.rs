@@ -231,8 +231,8 @@ fn environments_on_the_device_are_asked_for_and_refused_by_name() {
     let words = "`train.env_device` must not be \"device\": `train.scale_reward` is computed on the host only";
     refused(&[&train[..], &scaled].concat(), 2, words);
     refused(&[&train[..], &["--set", "train.env_device=gpu"]].concat(), 2, "unknown variant `gpu`");
-    let acrobot = dir.path().join("acrobot.toml");
-    fs::write(&acrobot, "[scenario.acrobot]\n[train]\nenv_device = \"device\"\n").expect("there is room");
-    refused(&["train", arg(&acrobot), "--out", arg(&elsewhere), "--quiet"], 2, "`acrobot` has no tensor form");
+    let station = dir.path().join("station.toml");
+    fs::write(&station, "[scenario.station]\n[train]\nenv_device = \"device\"\n").expect("there is room");
+    refused(&["train", arg(&station), "--out", arg(&elsewhere), "--quiet"], 2, "`station` has no tensor form");
     assert!(!elsewhere.exists());
 }
