@@ -226,13 +226,13 @@ mod tests {
     #[test]
     fn arrows_may_not_point_up_or_sideways() {
         for (owner, other, words) in [
-            ("brasa-env", "brasa-core", "`brasa-env` (level 0) points up to `brasa-core` (level 2)"),
-            ("brasa-env", "brasa-device", "`brasa-env` (level 0) points sideways to `brasa-device` (level 0)"),
-            ("brasa-floorplan", "brasa-env", "`brasa-floorplan` (level 0) points sideways to `brasa-env` (level 0)"),
-            ("brasa-sac", "brasa-ppo", "`brasa-sac` (level 4) points sideways to `brasa-ppo` (level 4)"),
-            ("brasa-nn", "brasa-train", "`brasa-nn` (level 3) points up to `brasa-train` (level 4)"),
-            ("brasa-energy", "brasa-uara", "`brasa-energy` (level 2) points sideways to `brasa-uara` (level 2)"),
-            ("brasa-kernels", "brasa-core", "`brasa-kernels` (level 1) points up to `brasa-core` (level 2)"),
+            ("brasa-env", "brasa-core", "`brasa-env` (level 1) points up to `brasa-core` (level 3)"),
+            ("brasa-env", "brasa-device", "`brasa-env` (level 1) points sideways to `brasa-device` (level 1)"),
+            ("brasa-floorplan", "brasa-env", "`brasa-floorplan` (level 1) points sideways to `brasa-env` (level 1)"),
+            ("brasa-sac", "brasa-ppo", "`brasa-sac` (level 5) points sideways to `brasa-ppo` (level 5)"),
+            ("brasa-nn", "brasa-train", "`brasa-nn` (level 4) points up to `brasa-train` (level 5)"),
+            ("brasa-energy", "brasa-uara", "`brasa-energy` (level 3) points sideways to `brasa-uara` (level 3)"),
+            ("brasa-kernels", "brasa-core", "`brasa-kernels` (level 2) points up to `brasa-core` (level 3)"),
         ] {
             for kind in ["dependencies", "build-dependencies", "dev-dependencies", "target.'cfg(unix)'.dependencies"] {
                 assert_eq!(only_message(owner, &format!("[{kind}]\n{other}.workspace = true\n")), words, "{kind}");
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_renamed_crate_is_known_by_its_package() {
         let rest = "[dependencies.steps]\nworkspace = true\npackage = \"brasa-train\"\n";
-        assert_eq!(only_message("brasa-nn", rest), "`brasa-nn` (level 3) points up to `brasa-train` (level 4)");
+        assert_eq!(only_message("brasa-nn", rest), "`brasa-nn` (level 4) points up to `brasa-train` (level 5)");
     }
 
     #[test]
