@@ -327,6 +327,13 @@ pub struct CompareArgs {
     pub trust: bool,
 }
 
+impl CompareArgs {
+    /// The comparison of finished runs, which this program has started itself.
+    pub(crate) fn of_runs(paths: Vec<PathBuf>, episodes: Option<u64>, json: bool) -> Self {
+        Self { paths, seeds: None, episodes, set: Vec::new(), device: None, out: None, json, trust: true }
+    }
+}
+
 #[derive(Debug, clap::Args)]
 pub struct SweepArgs {
     /// The experiments, TOML files

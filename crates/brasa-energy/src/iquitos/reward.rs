@@ -32,7 +32,7 @@ use super::site::Site;
 use crate::error::fail;
 use crate::{EnergyError, Ledger};
 
-/// The reward of a step. `seed` gives the inputs of the formula of the original study.
+/// The reward of a step. `seed_inputs` gives the inputs of the formula of the original study.
 pub(crate) fn reward<N: Number>(flows: &Flows<N>, seed_inputs: impl FnOnce() -> SeedInputs<N>, site: &Site) -> N {
     match site.config.reward.kind {
         RewardKind::Normalised => shaped(normalised(flows, site), flows, site),

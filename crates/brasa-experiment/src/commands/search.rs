@@ -484,16 +484,8 @@ fn conclude(
         let runs = [of("base".into(), &[]), of(format!("trial-{}", best.number), &best.set)].concat();
         let trainings = trainings(registry, &runs)?;
         train_all(signals, args.jobs, out, &runs, &trainings, go_on)?;
-        let compared = CompareArgs {
-            paths: runs.into_iter().map(|run| run.run_dir).collect(),
-            seeds: None,
-            episodes: args.episodes,
-            set: Vec::new(),
-            device: None,
-            out: None,
-            json: false,
-            trust: true,
-        };
+        let run_dirs = runs.into_iter().map(|run| run.run_dir).collect();
+        let compared = CompareArgs::of_runs(run_dirs, args.episodes, false);
         let groups = Groups::read(registry, &compared.paths, &[], &[], out, true)?;
         let summary = written(registry, &compared, &groups, out)?;
         searching.write_page(Some(&summary))?;

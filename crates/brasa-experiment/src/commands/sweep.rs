@@ -44,16 +44,8 @@ pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<Strin
     let go_on = format!("interrupted; continue with `{}`", command_line(program, args, out));
     let _lock = lock(out)?;
     train_all(&Signals::new(), args.jobs, out, &runs, &trainings, &go_on)?;
-    let compare = CompareArgs {
-        paths: runs.into_iter().map(|run| run.run_dir).collect(),
-        seeds: None,
-        episodes: args.episodes,
-        set: Vec::new(),
-        device: None,
-        out: None,
-        json: args.json,
-        trust: true,
-    };
+    let run_dirs = runs.into_iter().map(|run| run.run_dir).collect();
+    let compare = CompareArgs::of_runs(run_dirs, args.episodes, args.json);
     let groups = Groups::read(registry, &compare.paths, &[], &[], out, true)?;
     compare::of_finished(registry, &compare, &groups, out)
 }

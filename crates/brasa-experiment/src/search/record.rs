@@ -86,7 +86,7 @@ impl Record {
         for (i, line) in text.lines().enumerate() {
             let wrong = |what: &str| ExperimentError::Input(format!("{}, line {}: {what}", path.display(), i + 1));
             let trial: Trial = serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))?;
-            let fits = trial.number == i as u64 && [0, space.0.len()].contains(&trial.point.len());
+            let fits = trial.number == i as u64 && (trial.point.is_empty() || space.contains(&trial.point));
             if !fits {
                 return Err(wrong("no trial of this search"));
             }
@@ -241,7 +241,19 @@ mod tests {
     #[test]
     fn what_is_no_record_is_refused() {
         let dir = tempfile::tempdir().expect("there is room");
-        for (text, expected) in [("{}\n", "line 1: missing field"), ("no\n", "line 1")] {
+        let line = |point: [f64; 3]| {
+            let mut trial = ended(0, vec![0.0, 1e-3, 0.0], State::Complete, 1.0);
+            trial.point = point.to_vec();
+            serde_json::to_string(&trial).expect("a trial always serializes")
+        };
+        let [choice, part, high] = [[0.0, 1e-3, 3.0], [0.0, 1e-3, 0.5], [11.0, 1e-3, 0.0]].map(line);
+        for (text, expected) in [
+            ("{}\n", "line 1: missing field"),
+            ("no\n", "line 1"),
+            (&choice, "line 1: no trial of this search"),
+            (&part, "line 1: no trial of this search"),
+            (&high, "line 1: no trial of this search"),
+        ] {
             std::fs::write(dir.path().join(FILE), text).expect("there is room");
             let Err(error) = Record::read(dir.path(), &space(), Better::Less) else { panic!("{text} is no record") };
             assert!(error.to_string().contains(expected), "{error}");

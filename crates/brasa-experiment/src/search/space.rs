@@ -81,6 +81,11 @@ impl Space {
         self.0.iter().map(|dimension| dimension.place(&experiment.setting(&dimension.key)?)).collect()
     }
 
+    /// Whether a point can be that of a trial.
+    pub fn contains(&self, point: &[f64]) -> bool {
+        self.0.len() == point.len() && self.0.iter().zip(point).all(|(dimension, value)| dimension.contains(*value))
+    }
+
     /// A point as settings have it: with few digits.
     pub fn rounded(&self, point: Vec<f64>) -> Vec<f64> {
         self.0.iter().zip(point).map(|(dimension, value)| dimension.rounded(value)).collect()
@@ -165,6 +170,13 @@ impl Dimension {
             Some(choice) => choice.clone(),
             None if self.is_integer => Value::Integer(place as i64),
             None => Value::Float(place),
+        }
+    }
+
+    fn contains(&self, place: f64) -> bool {
+        match self.domain {
+            Domain::Choices(n) => place.fract() == 0.0 && (0.0..n as f64).contains(&place),
+            Domain::Interval { low, high, .. } | Domain::Grid { low, high, .. } => (low..=high).contains(&place),
         }
     }
 

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Int, Tensor};
 use super::{clip, matrix};
 use crate::iquitos::config::IquitosConfig;
 use crate::iquitos::observe::Scales;
+use crate::iquitos::reward::seed_hours;
 use crate::iquitos::site::{PvTable, Site};
 use crate::iquitos::solar::{ALBEDO, Clouds};
 use crate::iquitos::world::NOISE_LIMIT;
@@ -208,8 +209,9 @@ fn row(site: &Site, scales: &Scales, step: u32) -> [f64; Column::End as usize] {
     set(Column::ProfileKwh, time.profile_kwh);
     set(Column::BeginsMonth, flag(day.month != site.day(before).month));
     set(Column::Arrivals, 24.0 * flag(day.is_weekend) + f64::from(time.hour));
-    set(Column::SeedPeak, flag((18..=21).contains(&time.hour)));
-    set(Column::SeedBeforePeak, flag(time.hour == 16 || time.hour == 17));
+    let [is_peak, is_before_peak] = seed_hours(time.hour);
+    set(Column::SeedPeak, flag(is_peak));
+    set(Column::SeedBeforePeak, flag(is_before_peak));
     match &site.pv {
         PvTable::Fixed(kwh) => set(Column::PvKwh, kwh[step as usize]),
         PvTable::UnderClouds(suns, clouds) => {
