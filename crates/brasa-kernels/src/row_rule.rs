@@ -142,24 +142,22 @@ fn on_host<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>
         own.each_mut().map(|own| HostColumnsMut { numbers: own, per_row: width }),
         results.each_mut().map(|results| &mut results[..]),
     );
-    let ones = vec![1.0; n_rows * width.max(1)];
-    let zeros = vec![0.0; ones.len()];
-    // The derivatives of one of them alone.
-    let slopes = |of_own: Option<usize>, of_results: Option<usize>| -> [Tensor<2>; IN] {
-        let mut slopes: [Vec<f32>; IN] = from_fn(|_| vec![0.0; n_rows * width]);
-        let one = |is_it: bool| if is_it { &ones[..] } else { &zeros[..] };
-        row_slopes.backward(
-            from_fn(|o| one(of_own == Some(o))),
-            from_fn(|r| &one(of_results == Some(r))[..n_rows]),
-            slopes.each_mut().map(|slopes| HostColumnsMut { numbers: slopes, per_row: width }),
-        );
-        slopes.map(|slopes| HostTensor::tensor(slopes, [n_rows, width]))
-    };
+    let slopes = rows.is_tracked().then(|| {
+        let ones = vec![1.0; n_rows * width.max(1)];
+        // The derivatives of one of them alone.
+        let slopes = |of_own: Option<usize>, of_results: Option<usize>| -> [Tensor<2>; IN] {
+            let mut slopes: [Vec<f32>; IN] = from_fn(|_| vec![0.0; n_rows * width]);
+            row_slopes.backward(
+                from_fn(|o| if of_own == Some(o) { &ones[..] } else { &[] }),
+                from_fn(|r| if of_results == Some(r) { &ones[..n_rows] } else { &[] }),
+                slopes.each_mut().map(|slopes| HostColumnsMut { numbers: slopes, per_row: width }),
+            );
+            slopes.map(|slopes| HostTensor::tensor(slopes, [n_rows, width]))
+        };
+        Slopes { by_own: from_fn(|o| slopes(Some(o), None)), by_results: from_fn(|r| slopes(None, Some(r))) }
+    });
     Some(Computed {
-        slopes: rows.is_tracked().then(|| Slopes {
-            by_own: from_fn(|o| slopes(Some(o), None)),
-            by_results: from_fn(|r| slopes(None, Some(r))),
-        }),
+        slopes,
         own: own.map(|own| HostTensor::tensor(own, [n_rows, width])),
         results: results.map(|results| HostTensor::tensor(results, [n_rows])),
     })
@@ -345,7 +343,7 @@ pub(crate) fn programs() -> Vec<(&'static str, RowProgram)> {
     let [wide, shared] = [64, 1].map(|n| Tensor::<2>::zeros([n, 64], &device.clone().autodiff()));
     let choice = RowInputs { results: [&wide], data: Some(&wide), taken: Some(&column) };
     let real = |log_std| RowInputs { results: [&wide, log_std], data: Some(&wide), taken: None };
-    let draw = NormalDraw { squash: true, log_std_range: (-5.0, 2.0) };
+    let draw = NormalDraw { squash: true, log_std_range: Some((-5.0, 2.0)) };
     vec![
         ("choice", RowProgram::of(Categorical { masked: false }, &choice).0),
         ("masked_choice", RowProgram::of(Categorical { masked: true }, &choice).0),

@@ -3,7 +3,7 @@
 use brasa_core::env::{InvalidField, Space, field};
 use brasa_core::{Explore, HostDecisions, NoiseDistribution, NoiseSpec};
 use brasa_kernels::{HostColumns, HostColumnsMut, HostTensor, RowSlopes};
-use brasa_number::{Categorical, Normal};
+use brasa_number::Normal;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -278,23 +278,14 @@ impl ActionHead {
     ) -> Option<([Vec<f32>; 2], HeadSlopes)> {
         let width = self.heads.outputs();
         let n_rows = output.len() / width;
-        let columns = |numbers, per_row| HostColumns { numbers, per_row };
         let mut results = [vec![0.0; n_rows], vec![0.0; n_rows]];
         let slopes = match &self.heads {
             Heads::Choice(heads) => {
                 let mut of_head = [vec![0.0; n_rows], vec![0.0; n_rows]];
-                let of_heads = categorical::offsets(heads).enumerate().map(|(head, (at, n))| {
+                let of_heads = (0..heads.len()).map(|head| {
                     let mut slopes = RowSlopes::default();
                     let to = if head == 0 { &mut results } else { &mut of_head };
-                    slopes.forward(
-                        Categorical { masked: mask.is_some() },
-                        [n_rows, n],
-                        [columns(&output[at..], width)],
-                        mask.map(|mask| columns(&mask[at..], width)),
-                        Some(columns(&action[head..], heads.len())),
-                        [],
-                        to.each_mut().map(|to| &mut to[..]),
-                    );
+                    let at = categorical::evaluate_head(&mut slopes, [output, action], mask, (head, heads), to);
                     if head > 0 {
                         let sums = results.iter_mut().flatten().zip(of_head.iter().flatten());
                         sums.for_each(|(sum, x)| *sum += x);
@@ -305,6 +296,7 @@ impl ActionHead {
             }
             Heads::Real { squash, .. } => {
                 let log_std = HostTensor::of(self.std_of_real().independent()?)?;
+                let columns = |numbers, per_row| HostColumns { numbers, per_row };
                 let mut slopes = RowSlopes::default();
                 slopes.forward(
                     Normal { squash: *squash },

@@ -196,7 +196,7 @@ impl Reparameterized for SquashedActor {
         log_std_head.push_to(&mut branches[1], None)?;
         let mut networks = Branches { body: self.body.on_host([])?, branches };
         let [mean, unbounded] = networks.forward(&obs, n_rows);
-        let log_std_range = (f64::from(low), f64::from(high));
+        let log_std_range = Some((f64::from(low), f64::from(high)));
         let (rule, mut slopes) = (NormalDraw { squash: true, log_std_range }, RowSlopes::default());
         let (mut action, mut log_prob) = (vec![0.0; n_rows * n], vec![0.0; n_rows]);
         let columns = |numbers| HostColumns { numbers, per_row: n };

@@ -99,14 +99,14 @@ impl RowRule<2, 0, 2, 2> for Normal {
 pub struct NormalDraw {
     /// Whether tanh squashes values.
     pub squash: bool,
-    /// Bounds of the logarithm of the deviation.
-    pub log_std_range: (f64, f64),
+    /// Bounds of the logarithm of the deviation, if it has some.
+    pub log_std_range: Option<(f64, f64)>,
 }
 
 impl RowRule<2, 1, 1, 1> for NormalDraw {
     #[inline(always)]
     fn column<N: Number>(&self, [mean, log_std]: [N; 2], noise: N, _: Place<N>) -> ([N; 1], [N; 1]) {
-        let log_std = log_std.clamp(self.log_std_range.0, self.log_std_range.1);
+        let log_std = self.log_std_range.map_or(log_std, |(low, high)| log_std.clamp(low, high));
         let value = mean + log_std.exp() * noise;
         // The density of a value is that of the noise divided by the deviation.
         let density = noise.square() * -0.5 - log_std;

@@ -120,52 +120,63 @@ pub trait Number:
     }
 }
 
+/// Functions of one number. The first argument makes a number of this kind from what they return.
+macro_rules! functions {
+    ($make:expr, $get:expr; $($name:ident $of:expr),*) => {$(
+        #[inline(always)]
+        fn $name(self) -> Self {
+            $make($of($get(self)))
+        }
+    )*};
+}
+
+/// Comparisons whose outcome is a `bool`.
+macro_rules! comparisons {
+    () => {
+        type Mask = bool;
+
+        #[inline(always)]
+        fn lower(self, other: Self) -> bool {
+            self < other
+        }
+
+        #[inline(always)]
+        fn equal(self, other: Self) -> bool {
+            self == other
+        }
+
+        #[inline(always)]
+        fn not(mask: bool) -> bool {
+            !mask
+        }
+
+        #[inline(always)]
+        fn both(one: bool, other: bool) -> bool {
+            one & other
+        }
+
+        #[inline(always)]
+        fn either(one: bool, other: bool) -> bool {
+            one | other
+        }
+
+        #[inline(always)]
+        fn select(mask: bool, yes: Self, no: Self) -> Self {
+            if mask { yes } else { no }
+        }
+    };
+}
+
 impl Number for f64 {
-    type Mask = bool;
+    comparisons!();
+    functions!(
+        |x| x, |x| x;
+        exp f64::exp, ln f64::ln, ln_1p f64::ln_1p, tanh f64::tanh, sqrt f64::sqrt, sin f64::sin, cos f64::cos, floor f64::floor
+    );
 
     #[inline(always)]
     fn constant(self, value: f64) -> Self {
         value
-    }
-
-    #[inline(always)]
-    fn exp(self) -> Self {
-        self.exp()
-    }
-
-    #[inline(always)]
-    fn ln(self) -> Self {
-        self.ln()
-    }
-
-    #[inline(always)]
-    fn ln_1p(self) -> Self {
-        self.ln_1p()
-    }
-
-    #[inline(always)]
-    fn tanh(self) -> Self {
-        self.tanh()
-    }
-
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        self.sqrt()
-    }
-
-    #[inline(always)]
-    fn sin(self) -> Self {
-        self.sin()
-    }
-
-    #[inline(always)]
-    fn cos(self) -> Self {
-        self.cos()
-    }
-
-    #[inline(always)]
-    fn floor(self) -> Self {
-        self.floor()
     }
 
     #[inline(always)]
@@ -176,36 +187,6 @@ impl Number for f64 {
     #[inline(always)]
     fn modulo(self, divisor: f64) -> Self {
         self.rem_euclid(divisor)
-    }
-
-    #[inline(always)]
-    fn not(mask: bool) -> bool {
-        !mask
-    }
-
-    #[inline(always)]
-    fn both(one: bool, other: bool) -> bool {
-        one & other
-    }
-
-    #[inline(always)]
-    fn either(one: bool, other: bool) -> bool {
-        one | other
-    }
-
-    #[inline(always)]
-    fn lower(self, other: Self) -> bool {
-        self < other
-    }
-
-    #[inline(always)]
-    fn equal(self, other: Self) -> bool {
-        self == other
-    }
-
-    #[inline(always)]
-    fn select(mask: bool, yes: Self, no: Self) -> Self {
-        if mask { yes } else { no }
     }
 }
 
@@ -246,80 +227,15 @@ impl Neg for Single {
 }
 
 impl Number for Single {
-    type Mask = bool;
+    comparisons!();
+    functions!(
+        Single, |x: Single| x.0;
+        exp functions::exp, ln functions::ln, ln_1p functions::ln_1p, tanh functions::tanh, sqrt f32::sqrt, sin f32::sin, cos f32::cos,
+        floor f32::floor
+    );
 
     #[inline(always)]
     fn constant(self, value: f64) -> Self {
         Self(value as f32)
-    }
-
-    #[inline(always)]
-    fn exp(self) -> Self {
-        Self(functions::exp(self.0))
-    }
-
-    #[inline(always)]
-    fn ln(self) -> Self {
-        Self(functions::ln(self.0))
-    }
-
-    #[inline(always)]
-    fn ln_1p(self) -> Self {
-        Self(functions::ln_1p(self.0))
-    }
-
-    #[inline(always)]
-    fn tanh(self) -> Self {
-        Self(functions::tanh(self.0))
-    }
-
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        Self(self.0.sqrt())
-    }
-
-    #[inline(always)]
-    fn sin(self) -> Self {
-        Self(self.0.sin())
-    }
-
-    #[inline(always)]
-    fn cos(self) -> Self {
-        Self(self.0.cos())
-    }
-
-    #[inline(always)]
-    fn floor(self) -> Self {
-        Self(self.0.floor())
-    }
-
-    #[inline(always)]
-    fn not(mask: bool) -> bool {
-        !mask
-    }
-
-    #[inline(always)]
-    fn both(one: bool, other: bool) -> bool {
-        one & other
-    }
-
-    #[inline(always)]
-    fn either(one: bool, other: bool) -> bool {
-        one | other
-    }
-
-    #[inline(always)]
-    fn lower(self, other: Self) -> bool {
-        self.0 < other.0
-    }
-
-    #[inline(always)]
-    fn equal(self, other: Self) -> bool {
-        self.0 == other.0
-    }
-
-    #[inline(always)]
-    fn select(mask: bool, yes: Self, no: Self) -> Self {
-        if mask { yes } else { no }
     }
 }

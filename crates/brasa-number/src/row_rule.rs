@@ -33,8 +33,8 @@ pub struct Place<N: Number> {
 ///     const HAS_KEY: bool = true;
 ///
 ///     fn column<N: Number>(&self, [x]: [N; 1], _: N, at: Place<N>) -> ([N; 0], [N; 2]) {
-///         // Only the taken column adds to the second sum.
-///         ([], [(x - at.top).exp(), at.top.or_zero(at.taken)])
+///         // One column alone adds to the second sum.
+///         ([], [(x - at.top).exp(), at.top.or_zero(at.is_top)])
 ///     }
 ///
 ///     fn row<N: Number>(&self, [sum, top]: [N; 2], _width: N) -> [N; 1] {
@@ -43,7 +43,7 @@ pub struct Place<N: Number> {
 /// }
 ///
 /// let row = [1000.0, 1001.0];
-/// let place = |i: usize| Place { column: i as f64, taken: i == 0, is_top: i == 1, top: 1001.0 };
+/// let place = |i: usize| Place { column: i as f64, taken: false, is_top: i == 1, top: 1001.0 };
 /// let column = |i: usize| LogSumExp.column([row[i]], 0.0, place(i)).1;
 /// let sums = [0, 1].map(|k| column(0)[k] + column(1)[k]);
 /// assert!((LogSumExp.row(sums, 2.0)[0] - 1001.3132616875182f64).abs() < 1e-9);

@@ -218,43 +218,22 @@ impl Not for Value<'_> {
     }
 }
 
+/// Functions that [`Value`] has by the same names.
+macro_rules! own {
+    ($($name:ident ($($argument:ident),*)),*) => {$(
+        fn $name(self, $($argument: Self),*) -> Self {
+            Value::$name(self, $($argument),*)
+        }
+    )*};
+}
+
 impl Number for Value<'_> {
     type Mask = Self;
 
+    own!(exp(), ln(), ln_1p(), tanh(), sqrt(), sin(), cos(), floor(), lower(other), equal(other));
+
     fn constant(self, value: f64) -> Self {
         Value::constant(self, value)
-    }
-
-    fn exp(self) -> Self {
-        Value::exp(self)
-    }
-
-    fn ln(self) -> Self {
-        Value::ln(self)
-    }
-
-    fn ln_1p(self) -> Self {
-        Value::ln_1p(self)
-    }
-
-    fn tanh(self) -> Self {
-        Value::tanh(self)
-    }
-
-    fn sqrt(self) -> Self {
-        Value::sqrt(self)
-    }
-
-    fn sin(self) -> Self {
-        Value::sin(self)
-    }
-
-    fn cos(self) -> Self {
-        Value::cos(self)
-    }
-
-    fn floor(self) -> Self {
-        Value::floor(self)
     }
 
     fn not(mask: Self) -> Self {
@@ -267,14 +246,6 @@ impl Number for Value<'_> {
 
     fn either(one: Self, other: Self) -> Self {
         one.or(other)
-    }
-
-    fn lower(self, other: Self) -> Self {
-        Value::lower(self, other)
-    }
-
-    fn equal(self, other: Self) -> Self {
-        Value::equal(self, other)
     }
 
     fn select(mask: Self, yes: Self, no: Self) -> Self {

@@ -165,7 +165,9 @@ impl<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> RowSl
     ///
     /// # Shapes
     /// - `by_own`: `[n_rows, width]` each
-    /// - `by_results`: `[n_rows]` each, or empty if the loss does not depend on it
+    /// - `by_results`: `[n_rows]` each
+    ///
+    /// One of them may be empty, if the loss does not depend on it.
     ///
     /// # Panics
     /// If there are fewer numbers.
@@ -199,7 +201,7 @@ impl<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> RowSl
                                 }
                             }
                         }
-                        for o in 0..OUT {
+                        for o in (0..OUT).filter(|o| !by_own[*o].is_empty()) {
                             for i in 0..IN {
                                 for l in 0..n {
                                     by[i][l] += by_own[o][(first + l) * width + c] * own[o][i][l];

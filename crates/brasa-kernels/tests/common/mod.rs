@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 /// The sample of soft actor-critic.
 pub fn squashed_draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
-    let rule = NormalDraw { squash: true, log_std_range: (-20.0, 2.0) };
+    let rule = NormalDraw { squash: true, log_std_range: None };
     let ([action], [log_prob]) =
         row_rule(rule, &RowInputs { results: [&mean, &log_std], data: Some(&noise), taken: None });
     (action, log_prob)

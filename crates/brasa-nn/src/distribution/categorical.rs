@@ -32,7 +32,7 @@ pub fn draw(
     (HostTensor::tensor(actions, [n_rows, heads.len()]), HostTensor::tensor(log_probs, [n_rows]))
 }
 
-/// [`draw`] on a GPU: two kernels per head.
+/// [`draw`] on a GPU: two kernels per head, and some small ones without noise.
 fn draw_on_device(
     logits: &Tensor<2>,
     mask: Option<&Tensor<2>>,
@@ -87,17 +87,8 @@ pub fn draw_rows(
     let mut results = [vec![0.0; n_rows], vec![0.0; n_rows]];
     let from = log_probs.len();
     log_probs.resize(from + n_rows, 0.0);
-    for (head, (at, n)) in offsets(heads).enumerate() {
-        let columns = |numbers, per_row| HostColumns { numbers, per_row };
-        scratch.forward(
-            Categorical { masked: mask.is_some() },
-            [n_rows, n],
-            [columns(&logits[at..], width)],
-            mask.map(|mask| columns(&mask[at..], width)),
-            Some(columns(&actions[first + head..], heads.len())),
-            [],
-            results.each_mut().map(|results| &mut results[..]),
-        );
+    for head in 0..heads.len() {
+        evaluate_head(scratch, [logits, &actions[first..]], mask, (head, heads), &mut results);
         for (row, log_prob) in results[0].iter().enumerate() {
             log_probs[from + row] += log_prob;
             if gumbel.is_none() && log_prob.is_nan() {
@@ -105,6 +96,28 @@ pub fn draw_rows(
             }
         }
     }
+}
+
+/// [`evaluate`] of a head in the memory of the CPU, with what gives derivatives; returns its first column.
+pub(crate) fn evaluate_head(
+    slopes: &mut RowSlopes<1, 0, 3, 2>,
+    [logits, actions]: [&[f32]; 2],
+    mask: Option<&[f32]>,
+    (head, heads): (usize, &[usize]),
+    [log_prob, entropy]: &mut [Vec<f32>; 2],
+) -> usize {
+    let (at, n) = offsets(heads).nth(head).expect("there is such a head");
+    let per_row = heads.iter().sum();
+    slopes.forward(
+        Categorical { masked: mask.is_some() },
+        [log_prob.len(), n],
+        [HostColumns { numbers: &logits[at..], per_row }],
+        mask.map(|mask| HostColumns { numbers: &mask[at..], per_row }),
+        Some(HostColumns { numbers: &actions[head..], per_row: heads.len() }),
+        [],
+        [log_prob, entropy],
+    );
+    at
 }
 
 /// Some columns of a matrix.
@@ -135,7 +148,7 @@ pub fn evaluate(
 }
 
 /// First column and number of actions of every head.
-pub(crate) fn offsets(heads: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+fn offsets(heads: &[usize]) -> impl Iterator<Item = (usize, usize)> {
     heads.iter().scan(0, |at, n| Some((std::mem::replace(at, *at + n), *n)))
 }
 

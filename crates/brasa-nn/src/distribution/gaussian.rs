@@ -67,7 +67,7 @@ pub fn evaluate(mean: Tensor<2>, log_std: Tensor<2>, value: Tensor<2>, squash: b
 /// - `noise`: `[n_rows, n]`, without gradients
 pub fn squashed_sample(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
     let rows = RowInputs { results: [&mean, &log_std], data: Some(&noise), taken: None };
-    let rule = NormalDraw { squash: true, log_std_range: (f64::NEG_INFINITY, f64::INFINITY) };
+    let rule = NormalDraw { squash: true, log_std_range: None };
     let ([action], [log_prob]) = row_rule(rule, &rows);
     (action, log_prob)
 }
