@@ -9,7 +9,7 @@
 //!
 //! All episodes end by termination.
 
-use brasa_env::{Env, EnvRng, EnvSpec, Space, Step};
+use brasa_env::{Env, EnvRng, EnvSpec, Space, Step, option_index};
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 
@@ -469,19 +469,6 @@ impl Env for MaskedIdentity {
     fn set_state(&mut self, state: usize) {
         self.state = state;
     }
-}
-
-/// The index that `action` chooses at `head`.
-///
-/// # Panics
-/// If the number is not an index below `n_actions`.
-fn option_index(action: ArrayView1<f32>, head: usize, n_actions: usize) -> usize {
-    let choice = action[head];
-    assert!(
-        choice >= 0.0 && choice.fract() == 0.0 && (choice as usize) < n_actions,
-        "choice {head} of an action must be an index below {n_actions}, got {choice}"
-    );
-    choice as usize
 }
 
 #[cfg(test)]

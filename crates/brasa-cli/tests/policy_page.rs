@@ -8,7 +8,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use brasa::classic::CartPole;
-use brasa::env::{Env, named_rng};
+use brasa::env::{Env, RuleState, named_rng};
 use brasa::ndarray::{Array1, array};
 use brasa::rand::RngExt;
 use common::page::{browser, opened, text, train};
@@ -63,7 +63,7 @@ fn the_cart_pole_of_the_page_is_that_of_training() {
         let mut number = || rng.random_range(-2.0..2.0);
         let begin = [number(), number(), 0.1 * number(), number()];
         let action = rng.random_range(0..2u8);
-        env.set_state(begin.to_vec());
+        env.set_state(RuleState(begin));
         let mut obs = Array1::zeros(4);
         let step = env.step(array![f32::from(action)].view(), rng, obs.view_mut());
         cases.push(serde_json::json!([begin, action, obs.to_vec(), step.terminated]));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use brasa_env::wrappers::RunningMoments;
-use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, InvalidField, Space};
+use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, InvalidField};
 use brasa_exchange::NO_ACTION;
 use burn::tensor::{Device, Tensor};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
@@ -120,12 +120,7 @@ where
     /// network sees them.
     fn unknown(&self, view: &BatchSlabs, seen: &BatchSlabs) -> Vec<Unknown> {
         let (span, n_agents, n_flags) = (self.spec.actions_per_flag(), self.spec.n_agents, view.mask.ncols());
-        let heads = match &self.spec.action {
-            _ if n_flags == 0 => &[],
-            Space::MultiDiscrete(heads) => heads.as_slice(),
-            Space::Discrete(n) => std::slice::from_ref(n),
-            Space::Box(_) => &[],
-        };
+        let heads = if n_flags == 0 { &[] } else { self.spec.action.heads() };
         let has_nan = |numbers: ArrayView1<f32>| numbers.iter().any(|x| x.is_nan());
         let (mut unknown, mut features) = (Vec::new(), Vec::new());
         for row in 0..view.obs.nrows() {

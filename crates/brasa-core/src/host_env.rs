@@ -177,11 +177,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
     /// Rejects masks without a legal action: arithmetic on values cannot detect them.
     fn check_legal(&self) -> Result<(), EnvError> {
         let span = self.batch.spec().actions_per_flag();
-        let heads = match &self.batch.spec().action {
-            Space::MultiDiscrete(heads) => heads.as_slice(),
-            Space::Discrete(n) => std::slice::from_ref(n),
-            Space::Box(_) => &[],
-        };
+        let heads = self.batch.spec().action.heads();
         for (row, mask) in self.slabs.mask.rows().into_iter().enumerate().filter(|(_, mask)| !mask.is_empty()) {
             let mut flags = mask.iter();
             // Every head has its own flags.

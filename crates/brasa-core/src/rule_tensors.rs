@@ -2,7 +2,7 @@
 
 use std::array::from_fn;
 
-use brasa_env::{EnvSpec, Rules, Space};
+use brasa_env::{EnvSpec, Rules};
 use brasa_kernels::{Value, elementwise};
 use burn::tensor::Tensor;
 
@@ -19,9 +19,11 @@ use crate::{NoiseWidths, ObsParts, TensorDynamics, TensorStep};
 ///     TensorEnv::new(RuleTensors::new(rules), 1024, device)?.with_time_limit(R::TIME_LIMIT)
 /// }
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct RuleTensors<R, const STATE: usize, const ACTION: usize, const OBS: usize> {
     rules: R,
+    /// See [`Space::heads`](brasa_env::Space::heads).
+    heads: Vec<usize>,
 }
 
 impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize>
@@ -29,7 +31,16 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
 {
     /// Environments with these rules.
     pub fn new(rules: R) -> Self {
-        Self { rules }
+        let heads = rules.action_space().heads().to_vec();
+        Self { rules, heads }
+    }
+}
+
+impl<R: Rules<STATE, ACTION, OBS> + Default, const STATE: usize, const ACTION: usize, const OBS: usize> Default
+    for RuleTensors<R, STATE, ACTION, OBS>
+{
+    fn default() -> Self {
+        Self::new(R::default())
     }
 }
 
@@ -70,15 +81,10 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
     }
 
     fn step(&self, state: Tensor<2>, action: Tensor<2>, _: Tensor<2>, _: Option<u64>) -> TensorStep<Tensor<2>> {
-        let n_options = match self.rules.action_space() {
-            Space::Discrete(n) => Some(vec![n]),
-            Space::MultiDiscrete(heads) => Some(heads),
-            Space::Box(_) => None,
-        };
         let n_envs = state.dims()[0];
         let [state, reward, terminated] = elementwise([n_envs, 1], |formulas| {
             let (state, action) = (formulas.matrix(&state), formulas.matrix(&action));
-            let action = from_fn(|head| index(action.column(head), n_options.as_ref().map(|n| n[head])));
+            let action = from_fn(|head| index(action.column(head), self.heads.get(head)));
             let after = self.rules.step(from_fn(|i| state.column(i)), action);
             let terminated = after.terminated.unwrap_or_else(|| formulas.constant(0.0));
             [self.rules.compact(after.state).to_vec(), vec![after.reward], vec![terminated]]
@@ -94,9 +100,9 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
 }
 
 /// The nearest index of a discrete action, or the number itself.
-fn index(choice: Value<'_>, n_options: Option<usize>) -> Value<'_> {
-    match n_options {
-        Some(n) => (choice + 0.5).floor().clamp(0.0, n as f64 - 1.0),
+fn index<'a>(choice: Value<'a>, n_actions: Option<&usize>) -> Value<'a> {
+    match n_actions {
+        Some(n) => (choice + 0.5).floor().clamp(0.0, *n as f64 - 1.0),
         None => choice,
     }
 }

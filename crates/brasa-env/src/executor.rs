@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchSlabs, EnvBatch, EnvError, Space, Threaded, field};
+use crate::{BatchSlabs, EnvBatch, EnvError, Threaded, field};
 
 /// Passing a step to another thread and back costs some microseconds; with less work per thread, threads are slower.
 const WORTH_A_THREAD: Duration = Duration::from_micros(50);
@@ -102,11 +102,7 @@ fn step_cost<B: EnvBatch>(batch: &mut B) -> Result<Duration, EnvError> {
     batch.reset(0, &mut slabs)?;
     let mut times = [Duration::ZERO; 15];
     let span = batch.spec().actions_per_flag();
-    let heads = match &batch.spec().action {
-        Space::Box(_) => vec![],
-        Space::Discrete(n) => vec![*n],
-        Space::MultiDiscrete(heads) => heads.clone(),
-    };
+    let heads = batch.spec().action.heads().to_vec();
     for time in &mut times {
         for (mut action, mask) in actions.rows_mut().into_iter().zip(slabs.mask.rows()) {
             let mut first = 0;

@@ -89,13 +89,13 @@ pub use one_variant::one_variant;
 pub use play::{EpisodeSeries, MAX_EPISODE_STEPS, play_episodes};
 pub use random::RandomController;
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
-pub use rules::{After, RuleEnv, Rules};
+pub use rules::{After, RuleEnv, RuleState, Rules};
 pub use scenario::{
     Baseline, BaselineKind, Better, ComparisonMemory, Curve, Effort, EpisodeData, Evaluation, Figure, Measured,
     Outcome, Reference, Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint,
     fingerprint_bytes, ratio,
 };
-pub use space::{BoxSpace, Space};
+pub use space::{BoxSpace, Space, option_index};
 pub use spec::{EnvSpec, MaskSpec};
 pub use state::StateTag;
 pub use threaded::Threaded;

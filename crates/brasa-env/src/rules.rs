@@ -5,8 +5,9 @@ use std::array::from_fn;
 use brasa_number::Number;
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
+use serde::{Deserialize, Serialize};
 
-use crate::{Env, EnvRng, EnvSpec, Space, Step};
+use crate::{Env, EnvRng, EnvSpec, Space, Step, option_index};
 
 /// The rules of an environment as functions of `STATE` numbers, `ACTION` numbers and `OBS` numbers.
 ///
@@ -100,8 +101,28 @@ pub struct After<N: Number, const STATE: usize> {
 pub struct RuleEnv<R, const STATE: usize, const ACTION: usize, const OBS: usize> {
     rules: R,
     state: [f64; STATE],
-    /// Options of each discrete action.
-    n_options: [Option<usize>; ACTION],
+    /// See [`Space::heads`].
+    heads: Vec<usize>,
+}
+
+/// The numbers of a state, in the order of the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<f64>", into = "Vec<f64>")]
+pub struct RuleState<const STATE: usize>(pub [f64; STATE]);
+
+impl<const STATE: usize> TryFrom<Vec<f64>> for RuleState<STATE> {
+    type Error = String;
+
+    fn try_from(numbers: Vec<f64>) -> Result<Self, String> {
+        let numbers = numbers.try_into().map_err(|numbers: Vec<f64>| format!("{} numbers, not {STATE}", numbers.len()));
+        numbers.map(Self)
+    }
+}
+
+impl<const STATE: usize> From<RuleState<STATE>> for Vec<f64> {
+    fn from(RuleState(numbers): RuleState<STATE>) -> Self {
+        numbers.to_vec()
+    }
 }
 
 impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize>
@@ -117,12 +138,8 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
 
     /// An environment in the given state.
     pub fn at(rules: R, state: [f64; STATE]) -> Self {
-        let n_options = match rules.action_space() {
-            Space::Discrete(n) => [Some(n); ACTION],
-            Space::MultiDiscrete(heads) => from_fn(|head| Some(heads[head])),
-            Space::Box(_) => [None; ACTION],
-        };
-        Self { rules, state, n_options }
+        let heads = rules.action_space().heads().to_vec();
+        Self { rules, state, heads }
     }
 
     /// The rules, with their settings.
@@ -146,8 +163,7 @@ impl<R: Rules<STATE, ACTION, OBS> + Default, const STATE: usize, const ACTION: u
 impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize> Env
     for RuleEnv<R, STATE, ACTION, OBS>
 {
-    /// The numbers of the state, in the order of the rules.
-    type State = Vec<f64>;
+    type State = RuleState<STATE>;
 
     fn obs_space(&self) -> Space {
         self.rules.obs_space()
@@ -169,13 +185,8 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
     /// # Panics
     /// If a discrete action is not an index of the space.
     fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
-        for (head, (choice, n)) in action.iter().zip(self.n_options).enumerate() {
-            let is_index = |n: usize| *choice >= 0.0 && choice.fract() == 0.0 && (*choice as usize) < n;
-            let n = n.unwrap_or_default();
-            assert!(
-                self.n_options[head].is_none() || is_index(n),
-                "choice {head} of an action must be an index below {n}, got {choice}"
-            );
+        for (head, n) in self.heads.iter().enumerate() {
+            option_index(action, head, *n);
         }
         let numbers = from_fn(|i| f64::from(action[i]));
         let After { state, reward, terminated } = self.rules.step(self.state, numbers);
@@ -185,12 +196,25 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
     }
 
     fn state(&self) -> Self::State {
-        self.state.to_vec()
+        RuleState(self.state)
     }
 
-    /// # Panics
-    /// If the state has another number of numbers.
-    fn set_state(&mut self, state: Self::State) {
-        self.state = state.try_into().expect("a state of these rules");
+    fn set_state(&mut self, RuleState(state): Self::State) {
+        self.state = state;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StateTag;
+
+    #[test]
+    fn a_state_of_other_rules_is_an_error() {
+        let tag = StateTag::new("task", 1);
+        let bytes = tag.encode(1, &RuleState([1.0, 2.0]));
+        assert_eq!(tag.decode::<RuleState<2>>(1, &bytes).expect("it fits"), RuleState([1.0, 2.0]));
+        let error = tag.decode::<RuleState<3>>(1, &bytes).expect_err("it has two numbers").to_string();
+        assert!(error.contains("the state of `task` cannot be read"), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! Spaces of observations and actions.
 
+use ndarray::ArrayView1;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -78,25 +79,29 @@ impl Space {
         }
     }
 
+    /// Number of actions of every choice; none for a box.
+    pub fn heads(&self) -> &[usize] {
+        match self {
+            Self::Box(_) => &[],
+            Self::Discrete(n) => std::slice::from_ref(n),
+            Self::MultiDiscrete(heads) => heads,
+        }
+    }
+
     /// Entries of the action mask: one per action of every head, 0 for a box.
     pub fn n_actions(&self) -> usize {
-        match self {
-            Self::Box(_) => 0,
-            Self::Discrete(n) => *n,
-            Self::MultiDiscrete(heads) => heads.iter().sum(),
-        }
+        self.heads().iter().sum()
     }
 
     /// Whether `row` is in the space; bounds are included, NaN is not.
     pub fn contains(&self, row: &[f32]) -> bool {
-        let index_ok = |x: f32, n: usize| x >= 0.0 && x.fract() == 0.0 && (x as usize) < n;
         row.len() == self.width()
             && match self {
                 Self::Box(space) => {
                     row.iter().zip(&space.low).zip(&space.high).all(|((x, low), high)| low <= x && x <= high)
                 }
-                Self::Discrete(n) => index_ok(row[0], *n),
-                Self::MultiDiscrete(heads) => row.iter().zip(heads).all(|(x, n)| index_ok(*x, *n)),
+                Self::Discrete(n) => is_index(row[0], *n),
+                Self::MultiDiscrete(heads) => row.iter().zip(heads).all(|(x, n)| is_index(*x, *n)),
             }
     }
 
@@ -131,6 +136,20 @@ impl Space {
             _ => Ok(()),
         }
     }
+}
+
+fn is_index(x: f32, n: usize) -> bool {
+    x >= 0.0 && x.fract() == 0.0 && (x as usize) < n
+}
+
+/// The index that `action` chooses at `head`, of `n_actions`.
+///
+/// # Panics
+/// If the number is not an index below `n_actions`.
+pub fn option_index(action: ArrayView1<f32>, head: usize, n_actions: usize) -> usize {
+    let choice = action[head];
+    assert!(is_index(choice, n_actions), "choice {head} of an action must be an index below {n_actions}, got {choice}");
+    choice as usize
 }
 
 #[cfg(test)]

@@ -213,12 +213,10 @@ impl EnvSpec {
             return Err(EnvError::Argument(InvalidField::new("info_means", rule, format!("`{name}`"))));
         }
         let Some(MaskSpec { actions_per_flag }) = self.mask else { return Ok(()) };
-        let heads = match &self.action {
-            Space::Box(_) => return Err(EnvError::Space { rule: "a box of actions has no mask".into() }),
-            Space::Discrete(n) => std::slice::from_ref(n),
-            Space::MultiDiscrete(heads) => heads,
-        };
-        if actions_per_flag == 0 || heads.iter().any(|n| n % actions_per_flag != 0) {
+        if matches!(self.action, Space::Box(_)) {
+            return Err(EnvError::Space { rule: "a box of actions has no mask".into() });
+        }
+        if actions_per_flag == 0 || self.action.heads().iter().any(|n| n % actions_per_flag != 0) {
             return fail("actions_per_flag", "must divide the number of actions of every head", actions_per_flag);
         }
         Ok(())

@@ -12,17 +12,12 @@ fn controller(spec: &EnvSpec) -> impl FnMut(&BatchSlabs, ArrayViewMut2<f32>) -> 
     let (action, span) = (spec.action.clone(), spec.actions_per_flag());
     move |view, mut actions| {
         for (row, mut action_row) in actions.rows_mut().into_iter().enumerate() {
-            let heads = match &action {
-                Space::Box(space) => {
-                    let bounds = space.low.iter().zip(&space.high);
-                    action_row.iter_mut().zip(bounds).for_each(|(slot, (low, high))| *slot = 0.25 * low + 0.75 * high);
-                    continue;
-                }
-                Space::Discrete(n) => std::slice::from_ref(n),
-                Space::MultiDiscrete(heads) => heads,
-            };
+            if let Space::Box(space) = &action {
+                let bounds = space.low.iter().zip(&space.high);
+                action_row.iter_mut().zip(bounds).for_each(|(slot, (low, high))| *slot = 0.25 * low + 0.75 * high);
+            }
             let (mask, mut first) = (view.mask.row(row), 0);
-            for (slot, n) in action_row.iter_mut().zip(heads) {
+            for (slot, n) in action_row.iter_mut().zip(action.heads()) {
                 let is_legal = |option: &usize| mask.get((first + option) / span).is_none_or(|legal| *legal > 0.0);
                 *slot = (0..*n).find(is_legal).expect("a legal action") as f32;
                 first += n;
