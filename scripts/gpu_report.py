@@ -282,8 +282,8 @@ def main():
             ("kernels against the CPU", "device_parity", ["--nocapture"], 180, r"^(?:.*\.\.\. )?(products) on device \d+: (.*)$"),
             ("launches", "launches", ["--nocapture"], 60, r"^(.+): (\[\d+, \d+\] instead of \[\d+, \d+\])$"),
             ("launches", "n_launches", ["--nocapture"], 60, r"^(?:.*\.\.\. )?([\w -]+): (\d+ launches per (?:gradient step|step of environments))$"),
-            ("environments as tensors", "tensor_env", ["--test-threads=1"], 120, None),
-            ("training on the device", "device_path", ["--test-threads=1"], 150, None),
+            ("environments as tensors", "suite", ["tensor_env::", "--test-threads=1"], 120, None),
+            ("training on the device", "suite", ["device_path::", "--test-threads=1"], 150, None),
         ]:
             if (programs / program).exists():
                 tests(report, name, programs / program, extra, on_gpu, limit, must_say)

@@ -1,6 +1,8 @@
 //! Runs of several shards: resumed, killed and on several MPI ranks, each equals the uninterrupted run of one process bit for bit.
 #![allow(clippy::expect_used)]
 
+#[allow(dead_code, reason = "the suite needs the rest")]
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::fs;

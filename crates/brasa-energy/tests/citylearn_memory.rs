@@ -1,6 +1,8 @@
 //! A step of a district with vehicles and a washing machine, or with thermal devices and networks, allocates nothing.
 #![allow(clippy::unwrap_used)]
 
+#[allow(dead_code, reason = "the suite needs the rest")]
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::io::Read;

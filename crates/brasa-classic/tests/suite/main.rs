@@ -1,0 +1,5 @@
+//! Classic control tasks. One program, so that the crates below are linked once.
+
+mod contract;
+mod golden;
+mod scenario;

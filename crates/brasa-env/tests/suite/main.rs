@@ -1,0 +1,8 @@
+//! Batches, executors and wrappers of environments. One program, so that the crates below are linked once.
+
+mod common;
+
+mod contract;
+mod endless;
+mod executors;
+mod wrappers;

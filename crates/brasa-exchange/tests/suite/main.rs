@@ -1,0 +1,9 @@
+//! Exported and imported policies. One program, so that the crates below are linked once.
+
+mod common;
+
+mod formats;
+mod invalid_input;
+mod mutations;
+mod rejected;
+mod stable_baselines3;

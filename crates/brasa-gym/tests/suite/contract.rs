@@ -1,0 +1,218 @@
+//! Environments satisfy the contract that learners rely on, whoever steps them.
+
+use crate::common;
+
+use brasa_env::wrappers::EpisodeStats;
+use brasa_env::{
+    BatchSlabs, EnvBatch, EnvSpec, Executor, MaskSpec, Space, check_env, execute, named_rng, random_actions,
+};
+use brasa_gym::{GymConfig, GymVec, PyValue};
+use common::{config, has_package, own, play, python};
+use ndarray::Array2;
+
+fn check(config: &GymConfig, n_steps: usize) {
+    // `check_env` makes seven batches, and most of the time is spent on starting their processes.
+    let config = GymConfig { n_workers: Some(1), ..config.clone() };
+    check_env(n_steps, |envs| GymVec::new(&config, envs)).unwrap_or_else(|error| panic!("{}: {error}", config.id));
+}
+
+#[test]
+fn environments_of_gymnasium() {
+    if python().is_none() {
+        return;
+    }
+    for id in ["CartPole-v1", "Blackjack-v1"] {
+        check(&config(id), 120);
+    }
+}
+
+/// Its state is in the memory of a C library.
+#[test]
+fn mujoco() {
+    if !has_package("mujoco") {
+        return;
+    }
+    check(&GymConfig { max_episode_steps: Some(30), ..config("HalfCheetah-v5") }, 80);
+}
+
+#[test]
+fn spaces_of_every_kind() {
+    if python().is_none() {
+        return;
+    }
+    check(&own("brasa/Rooms-v0", &[]), 60);
+    check(&own("brasa/Masked-v0", &[]), 60);
+    // It raises if an action is not in its space.
+    for kind in ["discrete", "boxes"] {
+        let mut batch = GymVec::new(&own("brasa/Parts-v0", &[("kind", kind)]), 0..2).expect("the environments start");
+        play(&mut batch, 1, 30).expect("every action is in its space");
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_workers_and_ranges() {
+    if python().is_none() {
+        return;
+    }
+    for settings in [config("CartPole-v1"), own("brasa/Rooms-v0", &[])] {
+        let run = |n_workers| {
+            let config = GymConfig { n_workers: Some(n_workers), ..settings.clone() };
+            let mut batch = GymVec::new(&config, 3..10).expect("the environments start");
+            assert_eq!(batch.process_ids().len(), n_workers);
+            play(&mut batch, 5, 60).expect("they run").0
+        };
+        let one = run(1);
+        assert!(one.iter().any(BatchSlabs::any_episode_end), "some episode must end for the test to mean something");
+        for n_workers in [2, 3, 7] {
+            assert!(run(n_workers) == one, "{}: {n_workers} workers", settings.id);
+        }
+    }
+}
+
+#[test]
+fn constants_follow_from_the_spaces() {
+    if python().is_none() {
+        return;
+    }
+    let spec = |config: &GymConfig| GymVec::new(config, 0..2).expect("the environments start").spec().clone();
+    let cart_pole = spec(&config("CartPole-v1"));
+    assert_eq!((cart_pole.action, cart_pole.truncation_interval), (Space::Discrete(2), 500));
+    let limited = spec(&GymConfig { max_episode_steps: Some(20), ..config("CartPole-v1") });
+    assert_eq!(limited.truncation_interval, 20);
+    assert_eq!(spec(&config("Blackjack-v1")).truncation_interval, EnvSpec::NEVER);
+    assert_eq!(spec(&config("Pendulum-v1")).action, Space::uniform_box(-2.0, 2.0, ["action_0"]));
+
+    let rooms = spec(&own("brasa/Rooms-v0", &[]));
+    assert_eq!((rooms.action, rooms.mask), (Space::MultiDiscrete(vec![3, 2]), Some(MaskSpec::default())));
+    // Another package may truncate episodes by its own rules.
+    assert_eq!(rooms.truncation_interval, 1);
+    let Space::Box(obs) = rooms.obs else { panic!("observations are boxes") };
+    let names = [
+        "bits_0",
+        "bits_1",
+        "count_5",
+        "count_6",
+        "count_7",
+        "image_0_0_0",
+        "image_0_0_1",
+        "image_0_0_2",
+        "image_1_0_0",
+        "image_1_0_1",
+        "image_1_0_2",
+        "pair_0_0",
+        "pair_0_1",
+        "pair_1_0_0",
+        "pair_1_0_1",
+        "pair_1_1_-1",
+        "pair_1_1_0",
+        "pair_1_1_1",
+        "walls_0_0",
+        "walls_0_1",
+        "walls_1_0",
+        "walls_1_1",
+    ];
+    assert_eq!(obs.names, names);
+    assert_eq!((obs.high[5], obs.low[18], obs.high[2]), (255.0, -1.0, 1.0));
+    assert_eq!(spec(&own("brasa/Parts-v0", &[("kind", "discrete")])).action, Space::MultiDiscrete(vec![3, 2, 2, 2, 4]));
+
+    let unbounded = own("brasa/Parts-v0", &[("kind", "unbounded")]);
+    let action = |config: &GymConfig| match spec(config).action {
+        Space::Box(space) => (space.low, space.high),
+        other => panic!("it is a box, got {other:?}"),
+    };
+    assert_eq!(action(&unbounded), (vec![f32::NEG_INFINITY, 0.0], vec![f32::INFINITY, 1.0]));
+    let bounded = GymConfig { action_bound: Some(3.0), ..unbounded };
+    assert_eq!(action(&bounded), (vec![-3.0, 0.0], vec![3.0, 1.0]));
+}
+
+#[test]
+fn actions_are_clipped_to_their_bounds() {
+    if python().is_none() {
+        return;
+    }
+    // The environment returns its action, and raises if it is not in its space.
+    let mut batch = GymVec::new(&own("brasa/Parts-v0", &[("kind", "boxes")]), 0..1).expect("the environments start");
+    let mut slabs = BatchSlabs::new(batch.spec());
+    batch.reset(0, &mut slabs).expect("it starts");
+    let actions = Array2::from_shape_vec((1, 4), vec![-7.0, 0.25, 1e9, -1e9]).expect("four numbers");
+    batch.step(actions.view(), &mut slabs).expect("it runs");
+    assert_eq!(slabs.obs.row(0).to_vec(), [-1.0, 0.25, 0.1, 0.0]);
+}
+
+#[test]
+fn arguments_and_wrappers_arrive() {
+    if python().is_none() {
+        return;
+    }
+    let mut config = own("brasa/Rooms-v0", &[]);
+    config.kwargs.insert("mask".into(), PyValue::Bool(false));
+    let plain = GymVec::new(&config, 0..2).expect("the environments start");
+    assert_eq!(plain.spec().mask, None);
+    drop(plain);
+    let toml = "[[wrappers]]\nname = 'brasa_gym_envs:Scaled'\nkwargs = { factor = 4.0 }";
+    let wrapped: GymConfig = toml::from_str(toml).expect("it is valid");
+    let (one, _) = play(&mut GymVec::new(&config, 0..2).expect("the environments start"), 1, 20).expect("they run");
+    config.wrappers = wrapped.wrappers;
+    let (four, _) = play(&mut GymVec::new(&config, 0..2).expect("the environments start"), 1, 20).expect("they run");
+    for (one, four) in one.iter().zip(&four).skip(1) {
+        assert_eq!(one.reward.mapv(|reward| 4.0 * reward), four.reward);
+    }
+}
+
+/// The return of an episode is that of the environment; learners see the rewards of the wrappers.
+#[test]
+fn returns_are_those_before_the_wrappers() {
+    if python().is_none() {
+        return;
+    }
+    let rooms = own("brasa/Rooms-v0", &[]);
+    let toml = "[[wrappers]]\nname = 'gymnasium.wrappers:NormalizeReward'\n[[wrappers]]\nname = 'brasa_gym_envs:Scaled'\n\
+        kwargs = { factor = -4.0 }";
+    let GymConfig { wrappers, .. } = toml::from_str(toml).expect("it is valid");
+    let wrapped = GymConfig { wrappers, ..rooms.clone() };
+    let episodes = |config: &GymConfig| {
+        let batch = GymVec::new(config, 0..2).expect("the environments start");
+        let mut batch = EpisodeStats::new(batch);
+        let (seen, _) = play(&mut batch, 1, 60).expect("they run");
+        let mut episodes = Vec::new();
+        batch.drain_episodes(&mut episodes);
+        (episodes, seen.iter().map(|slabs| slabs.reward.to_vec()).collect::<Vec<_>>())
+    };
+    let ((plain, rewards), (with_wrappers, other_rewards)) = (episodes(&rooms), episodes(&wrapped));
+    assert!(plain.len() > 2 && plain.iter().any(|episode| episode.episode_return != 0.0), "{plain:?}");
+    assert_eq!(plain, with_wrappers);
+    assert_ne!(rewards, other_rewards);
+    // Saved states continue with the sums of their episodes.
+    let new = || GymVec::new(&wrapped, 0..2).expect("the environments start");
+    let (mut one, mut other) = (new(), new());
+    let (seen, _) = play(&mut one, 1, 7).expect("they run");
+    other.load(&one.save()).expect("it fits");
+    let (mut view, mut other_view) = (seen[7].clone(), seen[7].clone());
+    let rng = &mut named_rng(3, "test", 0);
+    for _ in 0..40 {
+        let mut actions = Array2::zeros((2, one.spec().action.width()));
+        random_actions(one.spec(), view.mask.view(), &mut actions, rng).expect("some are legal");
+        one.step(actions.view(), &mut view).expect("they run");
+        other.step(actions.view(), &mut other_view).expect("they run");
+        assert_eq!(view, other_view);
+    }
+    let [ended, others] = [&mut one, &mut other].map(|batch| {
+        let mut episodes = Vec::new();
+        batch.drain_episodes(&mut episodes);
+        episodes
+    });
+    assert!(ended.len() > 4, "{ended:?}");
+    assert_eq!(ended, others);
+}
+
+#[test]
+fn batches_use_their_own_workers_and_no_threads() {
+    if python().is_none() {
+        return;
+    }
+    let config = config("CartPole-v1");
+    let (batch, choice) =
+        execute(Executor::Auto, 4, |envs| GymVec::new(&config, envs)).expect("the environments start");
+    assert_eq!((batch.n_envs(), choice.n_threads), (4, 1));
+    assert_eq!(choice.to_string(), "environments on 1 thread: they use several cores by themselves");
+}

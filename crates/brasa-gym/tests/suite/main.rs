@@ -1,0 +1,8 @@
+//! Environments of Gymnasium in processes of their own. One program, so that the crates below are linked once.
+
+mod common;
+
+mod contract;
+mod faults;
+mod golden;
+mod scenario;

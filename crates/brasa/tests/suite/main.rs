@@ -1,0 +1,30 @@
+//! All crates together. One program, so that the crates below are linked once.
+
+mod common;
+
+mod a2c_is_ppo;
+mod accumulation;
+mod device_path;
+mod devices;
+mod diverged;
+mod evacuation;
+mod experiments;
+mod figures;
+mod host_env;
+mod learns;
+mod misfits;
+#[cfg(feature = "experiment")]
+mod mutations;
+mod networks;
+mod off_policy;
+mod on_host;
+mod out_of_memory;
+mod shards;
+mod td3;
+mod team;
+mod tensor_env;
+#[cfg(feature = "energy")]
+mod tensor_iquitos;
+#[cfg(feature = "uara")]
+mod tensor_uara;
+mod trainer;
