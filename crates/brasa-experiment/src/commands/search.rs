@@ -11,7 +11,7 @@ use brasa_train::{EVAL_RETURN, is_quiet, say, say_progress, write_atomically};
 use serde_json::{Map, Value, json};
 
 use super::compare::{shell_line, written};
-use super::sweep::{Signals, in_words, job, lock, processes, train_all, training, trainings};
+use super::sweep::{Signals, in_words, job, processes, train_all, training, trainings};
 use super::train::{self, Claimed};
 use crate::args::{CompareArgs, SearchArgs};
 use crate::compare::{self, Groups, Summary, first_difference, refuse_other_scenario};
@@ -19,7 +19,7 @@ use crate::comparison::number;
 use crate::load::refuse_programs;
 use crate::search::{Metric, Page, Record, SEARCH, SearchConfig, Space, State, Trial, page, prunes};
 use crate::source::with_device;
-use crate::sweep::{End, Job, Planned, Runs};
+use crate::sweep::{End, Job, Lock, Planned, Runs};
 use crate::{Experiment, ExperimentError, Registry, Source};
 
 /// The experiment and the search in the directory of a search.
@@ -44,7 +44,7 @@ pub fn run(program: &str, registry: &Registry, args: &SearchArgs) -> Result<Stri
     try_out(&experiment)?;
     check_space(registry, &source, &experiment, &space, &metric)?;
 
-    let _lock = lock(out)?;
+    let _lock = Lock::of(out)?;
     keep(out, SEARCH_TOML, source.table())?;
     keep(out, BASE_TOML, source.without(SEARCH).table())?;
     let record = Record::read(out, &space, metric.better)?;

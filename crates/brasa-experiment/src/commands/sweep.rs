@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use super::{compare, train};
 use crate::args::{CompareArgs, SweepArgs, TrainArgs};
 use crate::compare::{Groups, Training, refuse_other_scenario, settings, training_of};
 use crate::source::with_device;
-use crate::sweep::{Independent, Job, Jobs, Planned, Runs, grid, script};
+use crate::sweep::{Independent, Job, Jobs, Lock, Planned, Runs, grid, script};
 use crate::{Experiment, ExperimentError, Registry};
 
 /// Folder of the output of the runs.
@@ -40,32 +39,17 @@ pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<Strin
         return Ok(script(launcher, &command_line(program, args, out), runs.len()));
     }
     // All runs are checked before the first one starts.
-    let trainings = trainings(registry, &runs)?;
+    let mut trainings = trainings(registry, &runs)?;
     let go_on = format!("interrupted; continue with `{}`", command_line(program, args, out));
-    let _lock = lock(out)?;
+    let lock = Lock::of(out)?;
+    if lock.waited {
+        trainings = self::trainings(registry, &runs)?;
+    }
     train_all(&Signals::new(), args.jobs, out, &runs, &trainings, &go_on)?;
     let run_dirs = runs.into_iter().map(|run| run.run_dir).collect();
     let compare = CompareArgs::of_runs(run_dirs, args.episodes, args.json);
     let groups = Groups::read(registry, &compare.paths, &[], &[], out, true)?;
     compare::of_finished(registry, &compare, &groups, out)
-}
-
-/// Locks the directory of a sweep until the result is dropped: two sweeps in it would write the same logs. The system releases it when the process
-/// ends for any reason.
-pub(super) fn lock(out: &Path) -> Result<File, ExperimentError> {
-    let path = out.join("sweep.lock");
-    let opened = fs::create_dir_all(out).and_then(|()| File::options().create(true).append(true).open(&path));
-    let file = opened.map_err(|error| ExperimentError::cannot_write(&path, &error))?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            let out = out.display();
-            Err(ExperimentError::Input(format!(
-                "{out} is in use by another sweep or search: wait until it ends, or choose another --out"
-            )))
-        }
-        // Some file systems have no locks.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
-    }
 }
 
 /// The experiment of the last run, with its config and settings: runs of one combination follow each other.
