@@ -9,7 +9,7 @@ use crate::analytic::{ByActions, ByResults, CriticsInput};
 use crate::{ActionSizes, HostActor, NetworkSizes, Rows};
 
 /// Maps observations to actions.
-pub trait Policy {
+pub trait Policy: Send {
     /// Form of observations.
     type Obs: Rows;
     /// Form of actions as stored for learning.
@@ -140,7 +140,7 @@ pub trait Critics {
 ///
 /// [`ActionValues::values`] is enough; a network overrides the other methods if it can compute them without the values
 /// of all actions. Actions are indices stored as floats.
-pub trait ActionValues {
+pub trait ActionValues: Send {
     /// Form of observations.
     type Obs: Rows;
 

@@ -10,7 +10,7 @@ use crate::Normalization;
 /// A tensor, or a struct of tensors, whose first dimension counts rows.
 ///
 /// A row belongs to one agent of one environment. Buffers and loops require nothing else of an observation or action.
-pub trait Rows: Clone {
+pub trait Rows: Clone + Send {
     /// Number of rows.
     fn n_rows(&self) -> usize;
 

@@ -10,7 +10,7 @@ use crate::ObsParts;
 ///
 /// An implementation has constants only. It reads nothing from the device and draws no random numbers: noise is an
 /// argument. Its numbers are those of the host form of the environment in 32 bits.
-pub trait TensorDynamics {
+pub trait TensorDynamics: Send {
     /// Everything that [`TensorDynamics::step`] reads and changes.
     type State: TensorState;
 
@@ -68,7 +68,7 @@ pub struct TensorStep<S> {
 }
 
 /// A state of environments: tensors with one row per environment.
-pub trait TensorState: Clone {
+pub trait TensorState: Clone + Send {
     /// All tensors, each `[n_envs, width]`, in a fixed order. A width may be 0.
     fn parts(&self) -> Vec<Tensor<2>>;
 

@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 use crate::{HostStepper, Normalization, Rows};
 
 /// Environments that step together on a device and reset automatically.
-pub trait VecEnv {
+pub trait VecEnv: Send {
     /// Form of observations.
     type Obs: Rows;
     /// Form of actions.

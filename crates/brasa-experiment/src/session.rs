@@ -57,6 +57,11 @@ pub(crate) type BeginRun<'a> = Box<dyn FnOnce(&RunDir) -> Result<(), ExperimentE
 pub(crate) type Evaluate = Box<dyn FnMut(LoadedPolicy) -> Result<Vec<(String, f64)>, ExperimentError>>;
 
 impl Context<'_> {
+    /// See [`crate::TrainConfig::pipeline`].
+    pub(crate) fn is_pipelined(&self) -> bool {
+        self.placement.experiment.train.pipeline
+    }
+
     /// The context of network `index` of the learner.
     pub fn network(&self, index: u64) -> NetworkContext<'_> {
         let (spec, extensions, seed) = (self.spec, self.extensions, self.run.seed);

@@ -49,6 +49,10 @@ pub struct TrainConfig {
     pub env_device: EnvDevice,
     /// Executor of environments on the host. Default `auto`: measures the executors, selects one and reports it.
     pub executor: Executor,
+    /// Whether environments step while the learner computes, in another thread. Default no. Then actions come from the policy of one update
+    /// earlier: another, equally repeatable run. It saves time where environments and learner take about as long, and costs the memory of
+    /// another rollout.
+    pub pipeline: bool,
     /// Whether observations are normalized to mean 0 and deviation 1 by running moments. Default off: many scenarios scale their
     /// observations.
     pub normalize_obs: bool,
@@ -143,6 +147,7 @@ impl Default for TrainConfig {
             on_nan: OnNan::Stop,
             env_device: EnvDevice::Auto,
             executor: Executor::Auto,
+            pipeline: false,
             normalize_obs: false,
             scale_reward: false,
             reward_scale: 1.0,

@@ -34,7 +34,7 @@ pub enum TrainError {
     },
     /// The policy could not be evaluated during training.
     #[error(transparent)]
-    Evaluation(Box<dyn std::error::Error>),
+    Evaluation(Box<dyn std::error::Error + Send + Sync>),
     /// A sink failed.
     #[error(transparent)]
     Sink(#[from] SinkError),

@@ -51,6 +51,22 @@ pub struct Footprint {
     pub learning: Work,
 }
 
+impl Footprint {
+    /// Of a run whose environments step while the learner computes: see [`crate::OnPolicy::pipelined`]. `has_rollouts` says whether it learns from
+    /// rollouts.
+    #[must_use]
+    pub fn pipelined(mut self, has_rollouts: bool) -> Self {
+        if has_rollouts {
+            // The next rollout; the weights that collect it, as layers and for a checkpoint; those that the update replaces.
+            self.stored *= 2.0;
+            self.bookkeeping *= 2.0;
+            self.learner += 3.0 * self.weights;
+        }
+        self.learning.bytes += self.acting.bytes.max(self.stepping.bytes);
+        self
+    }
+}
+
 /// Something that a run does many times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Work {

@@ -34,6 +34,9 @@ pub struct Counters {
     /// The discount of the learner; `None` in checkpoints of older versions.
     #[serde(default)]
     pub gamma: Option<f64>,
+    /// Whether `episodes` and `window` contain those of the rollout that was collected during the latest update.
+    #[serde(default)]
+    pub counted_ahead: bool,
 }
 
 impl Counters {
@@ -93,8 +96,13 @@ impl Iteration {
 /// Counters and time measurement of a loop.
 pub(crate) struct Tally {
     pub(crate) counters: Counters,
+    pub(crate) clock: Clock,
     started: Instant,
     steps_before: u64,
+}
+
+/// The time of each phase of an iteration.
+pub(crate) struct Clock {
     /// End of the latest phase.
     mark: Instant,
     phases: Phases,
@@ -111,13 +119,25 @@ struct Phases {
     learning: Duration,
 }
 
-impl Tally {
-    /// Starts from `counters`, with the clock at 0.
-    pub(crate) fn new(counters: Counters) -> Self {
-        let now = Instant::now();
-        let phases = Phases::default();
-        let steps_before = counters.env_steps;
-        Self { steps_before, counters, started: now, mark: now, phases, transferred: Duration::ZERO }
+impl Clock {
+    /// A clock that starts now, where copies between host and device have taken `transferred` before.
+    fn new(transferred: Duration) -> Self {
+        Self { mark: Instant::now(), phases: Phases::default(), transferred }
+    }
+
+    /// A clock for a thread of its own; [`Clock::join`] adds its times.
+    pub(crate) fn fork(&self) -> Self {
+        Self::new(self.transferred)
+    }
+
+    /// Adds the times of a thread that has ended.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.transferred = other.transferred;
+        self.phases.environment += other.phases.environment;
+        self.phases.transfer += other.phases.transfer;
+        self.phases.acting += other.phases.acting;
+        self.phases.learning += other.phases.learning;
+        self.lap();
     }
 
     /// Time since the latest mark.
@@ -152,6 +172,14 @@ impl Tally {
         let lap = self.lap();
         self.phases.learning += lap;
     }
+}
+
+impl Tally {
+    /// Starts from `counters`, with the clock at 0.
+    pub(crate) fn new(counters: Counters) -> Self {
+        let steps_before = counters.env_steps;
+        Self { steps_before, counters, started: Instant::now(), clock: Clock::new(Duration::ZERO) }
+    }
 
     /// Ends an iteration: reads the metrics of the learner, updates the counters, and adds the metrics of the loop. `early_truncations`
     /// is that of the buffer.
@@ -169,7 +197,7 @@ impl Tally {
         let others = (!others.is_empty()).then(|| Tensor::cat(others, 0));
         let (learned, numbers) =
             learned.read_with(others).map_err(|source| TrainError::Metrics { env_steps, source })?;
-        self.learned();
+        self.clock.learned();
         let (early, pending) = numbers.split_at(usize::from(counts_early));
         early.iter().try_for_each(|number| BufferError::of_early_truncations(env.spec(), *number))?;
         env.accept_episodes(pending)?;
@@ -190,7 +218,7 @@ impl Tally {
             ("time/fps".into(), steps_per_sec),
             ("time/time_elapsed".into(), elapsed_secs),
         ];
-        let Phases { environment, transfer, acting, learning } = std::mem::take(&mut self.phases);
+        let Phases { environment, transfer, acting, learning } = std::mem::take(&mut self.clock.phases);
         let phases = [("environment", environment), ("transfer", transfer), ("acting", acting), ("learning", learning)];
         metrics.extend(phases.map(|(name, time)| (format!("time/{name}"), time.as_secs_f64())));
         if !counters.window.is_empty() {

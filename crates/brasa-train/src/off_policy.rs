@@ -1,13 +1,14 @@
 //! The off-policy loop: act, store transitions, and learn from samples of them.
 
 use std::path::Path;
+use std::thread;
 
 use brasa_buffers::{Compact, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, InvalidField, field, named_rng, whole};
 use brasa_core::{
     Explore, Metrics, NoiseDistribution, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, RandomWarmup,
-    Rows, VecEnv,
+    Rows, StepBatch, VecEnv,
 };
 use brasa_dist::shard;
 use brasa_nn::{Persist, draw_noise};
@@ -87,15 +88,29 @@ where
     E::Action: Compact,
 {
     env: E,
-    learner: L,
-    config: OffPolicyConfig,
-    run: Run,
-    replay: ReplayBuffer<E::Obs, E::Action>,
     obs: E::Obs,
     held: Option<Held>,
+    updates: Updates<E::Obs, E::Action, L>,
     tally: Tally,
     device: Device,
     moments: SharedMoments,
+    is_pipelined: bool,
+}
+
+/// A learner, and what it learns from.
+struct Updates<O: Compact, A: Compact, L> {
+    learner: L,
+    replay: ReplayBuffer<O, A>,
+    config: OffPolicyConfig,
+    run: Run,
+}
+
+/// The updates that follow a vector step.
+struct Block {
+    n: u64,
+    progress: Progress,
+    normalization: Option<Normalization>,
+    any_episode_end: bool,
 }
 
 /// Above this number of updates per environment step, a run warns: updates take most of its time.
@@ -157,7 +172,16 @@ where
         let mut replay = ReplayBuffer::new(&config.replay, &obs, &action, learner.gamma(), env.spec(), &device)?;
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::begin(learner.gamma()));
-        Ok(Self { env, learner, config, run, replay, obs, held: None, tally, device, moments })
+        let updates = Updates { learner, replay, config, run };
+        Ok(Self { env, obs, held: None, updates, tally, device, moments, is_pipelined: false })
+    }
+
+    /// Takes every vector step in another thread while the learner performs the updates that follow the step before: actions come from the
+    /// policy before those updates. This saves time where environments take long. Each run with the same seed still has the same numbers. A
+    /// run can be interrupted between two blocks of updates, not inside one.
+    #[must_use]
+    pub fn pipelined(self, is_pipelined: bool) -> Self {
+        Self { is_pipelined, ..self }
     }
 
     /// Measures memory and work of a run with `n_envs` environments on fewer ones: `envs` creates as many as it is told to.
@@ -201,18 +225,19 @@ where
         }
         drop(policy);
         // Away from the start of an episode, where a target network may share its memory with the network.
-        small.learner.after_step(false);
+        small.updates.learner.after_step(false);
         let progress = Progress::new(0, run.total_env_steps);
         let normalization = small.env.normalization();
-        small.config.batch_size = FEW;
+        let (updates, counters) = (&mut small.updates, &mut small.tally.counters);
+        updates.config.batch_size = FEW;
         let (_, _, grown) =
-            work(|| drop(small.learn(progress, normalization.as_ref()))).expect("it measures, as before");
+            work(|| drop(updates.learn(counters, progress, normalization.as_ref()))).expect("it measures, as before");
         let learning = at_rows(config.batch_size, |rows| {
-            small.config.batch_size = rows;
-            let learn = || small.learn(progress, normalization.as_ref());
+            updates.config.batch_size = rows;
+            let learn = || updates.learn(counters, progress, normalization.as_ref());
             Ok::<_, X>(passing_work(learn).expect("it measures, as before"))
         })?;
-        let checkpoint = checkpoint_bytes(&small.learner, &small.env, n_envs);
+        let checkpoint = checkpoint_bytes(&small.updates.learner, &small.env, n_envs);
         let steps = run.total_env_steps.div_ceil(n_envs as u64) as f64;
         let learned_from = run.total_env_steps.saturating_sub(config.learning_starts) as f64;
         Ok(Some(Footprint {
@@ -241,26 +266,27 @@ where
 
     /// Returns the environments and the learner.
     pub fn into_parts(self) -> (E, L) {
-        (self.env, self.learner)
+        (self.env, self.updates.learner)
     }
 
     /// The replay buffer.
     pub fn replay(&self) -> &ReplayBuffer<E::Obs, E::Action> {
-        &self.replay
+        &self.updates.replay
     }
 
-    /// Observations as input of policies and learners.
-    fn seen(&self, obs: E::Obs, normalization: Option<&Normalization>) -> E::Obs {
-        match normalization {
-            Some(by) => obs.normalized(by).expect("the form was checked at the start"),
-            None => obs,
-        }
+    /// Steps every environment once.
+    fn collect(&mut self, policy: &L::Policy) -> Result<(), TrainError> {
+        let (action, in_env) = self.decide(policy);
+        self.tally.clock.acted();
+        let step = self.env.step(in_env)?;
+        self.tally.clock.stepped(&self.env);
+        self.store(action, &step)
     }
 
-    /// Steps every environment once. Returns whether an episode may have ended.
-    fn collect(&mut self, policy: &L::Policy) -> Result<bool, TrainError> {
-        let obs = self.seen(self.obs.clone(), self.env.normalization().as_ref());
-        let action = if self.tally.counters.env_steps < self.config.learning_starts {
+    /// The actions of the next vector step: as stored, and as environments take them.
+    fn decide(&mut self, policy: &L::Policy) -> (E::Action, E::Action) {
+        let obs = seen(self.obs.clone(), self.env.normalization().as_ref());
+        let action = if self.tally.counters.env_steps < self.updates.config.learning_starts {
             let uniform = NoiseSpec { distribution: NoiseDistribution::Uniform, resample_every: 1, ..policy.noise() };
             let noise = self.noise(uniform);
             policy.random_action(obs, noise)
@@ -269,28 +295,67 @@ where
             policy.act(obs, Explore::Sample(noise)).0
         };
         let in_env = policy.to_env(action.clone());
-        self.tally.acted();
-        let step = self.env.step(in_env)?;
-        self.tally.stepped(&self.env);
+        (action, in_env)
+    }
+
+    /// Stores a vector step, whose updates are due then.
+    fn store(&mut self, action: E::Action, step: &StepBatch<E::Obs>) -> Result<(), TrainError> {
         self.obs = step.obs.clone();
-        self.replay.push(action, &step)?;
+        self.updates.replay.push(action, step)?;
         self.tally.counters.env_steps += all_envs(&self.env) as u64;
-        Ok(step.successor.any_episode_end())
+        self.tally.counters.step_to_learn_from = Some(step.successor.any_episode_end());
+        Ok(())
+    }
+
+    /// Steps every environment once, and performs the updates of the step before at the same time.
+    fn collect_and_learn(&mut self, latest: &mut Metrics) -> Result<(), TrainError> {
+        let progress = Progress::new(self.tally.counters.env_steps, self.updates.run.total_env_steps);
+        let policy = self.updates.learner.policy(progress);
+        let (action, in_env) = self.decide(&policy);
+        // The policy shares the weights: while it exists, an update must copy them.
+        drop(policy);
+        let block = self.due();
+        self.tally.clock.acted();
+        let mut clock = self.tally.clock.fork();
+        let (env, updates, counters) = (&mut self.env, &mut self.updates, &mut self.tally.counters);
+        let (step, clock) = thread::scope(|scope| {
+            let take = move || {
+                let step = env.step(in_env);
+                clock.stepped(env);
+                (step, clock)
+            };
+            match block {
+                Some(block) if block.n > 0 => {
+                    let stepping = scope.spawn(take);
+                    updates.learn_block(&block, counters, &StopToken::default(), latest);
+                    self.tally.clock.learned();
+                    stepping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                }
+                block => {
+                    if let Some(block) = block {
+                        updates.learn_block(&block, counters, &StopToken::default(), latest);
+                    }
+                    take()
+                }
+            }
+        });
+        self.tally.clock.join(clock);
+        self.store(action, &step?)
     }
 
     /// Noise for the next vector step. It is resampled every `resample_every` steps, and at the start of a block of updates.
     fn noise(&mut self, spec: NoiseSpec) -> Tensor<2> {
         let (n_envs, env_steps) = (all_envs(&self.env) as u64, self.tally.counters.env_steps);
         let step = env_steps / n_envs;
-        let block = env_steps / self.config.train_freq;
-        let first_of_block = (block * self.config.train_freq).div_ceil(n_envs);
+        let train_freq = self.updates.config.train_freq;
+        let first_of_block = (env_steps / train_freq * train_freq).div_ceil(n_envs);
         // The step at which this noise begins is its stream index, so that a resumed run samples the same noise.
         let begin = step - (step - first_of_block) % spec.resample_every as u64;
         if let Some(held) = self.held.as_ref().filter(|held| held.begin == begin && spec.resample_every > 1) {
             return held.noise.clone();
         }
         let purpose = if spec.distribution == NoiseDistribution::Uniform { "uniform noise" } else { "noise" };
-        let rng = &mut named_rng(own_seed(self.run.seed), purpose, begin);
+        let rng = &mut named_rng(own_seed(self.updates.run.seed), purpose, begin);
         let noise = draw_noise(spec, self.env.n_rows(), rng, &self.device);
         self.held = (spec.resample_every > 1).then(|| Held { begin, noise: noise.clone() });
         noise
@@ -299,57 +364,84 @@ where
     /// Number of updates that are due but not done yet; 0 between two blocks.
     fn updates_due(&self) -> u64 {
         let Counters { env_steps, updates, .. } = self.tally.counters;
+        let Updates { config, replay, .. } = &self.updates;
         let before = env_steps - all_envs(&self.env) as u64;
-        let same_block = env_steps / self.config.train_freq == before / self.config.train_freq;
+        let same_block = env_steps / config.train_freq == before / config.train_freq;
         // After a resume without the replay buffer, experience must be collected again.
         let n_shards = shard().count as u64;
-        let enough = self.config.learning_starts.min(self.config.replay.capacity as u64 * n_shards / 2);
-        let stored = self.replay.n_transitions() as u64 * n_shards;
-        if env_steps <= self.config.learning_starts || same_block || stored < enough.max(1) {
+        let enough = config.learning_starts.min(config.replay.capacity as u64 * n_shards / 2);
+        let stored = replay.n_transitions() as u64 * n_shards;
+        if env_steps <= config.learning_starts || same_block || stored < enough.max(1) {
             return 0;
         }
-        let learned_from = (env_steps - self.config.learning_starts) as f64;
+        let learned_from = (env_steps - config.learning_starts) as f64;
         // The margin absorbs rounding errors of ratios such as 0.1.
-        ((learned_from * self.config.updates_per_step + 1e-6) as u64).saturating_sub(updates)
+        ((learned_from * config.updates_per_step + 1e-6) as u64).saturating_sub(updates)
+    }
+
+    /// The updates of the latest vector step; `None` if they are done.
+    fn due(&mut self) -> Option<Block> {
+        let any_episode_end = self.tally.counters.step_to_learn_from?;
+        let progress = Progress::new(self.tally.counters.env_steps, self.updates.run.total_env_steps);
+        let n = self.updates_due();
+        if n > 0 {
+            self.moments.merge(&mut self.env);
+        }
+        let normalization = (n > 0).then(|| self.env.normalization()).flatten();
+        Some(Block { n, progress, normalization, any_episode_end })
     }
 
     /// Performs the updates of the latest vector step, unless the run is stopped.
     fn learn_block(&mut self, stop: &StopToken, latest: &mut Metrics) {
-        let Some(any_episode_end) = self.tally.counters.step_to_learn_from else { return };
-        let progress = Progress::new(self.tally.counters.env_steps, self.run.total_env_steps);
-        let updates = self.updates_due();
-        if updates > 0 {
-            self.moments.merge(&mut self.env);
-        }
-        let normalization = (updates > 0).then(|| self.env.normalization()).flatten();
-        self.tally.acted();
-        for _ in 0..updates {
+        let Some(block) = self.due() else { return };
+        self.tally.clock.acted();
+        self.updates.learn_block(&block, &mut self.tally.counters, stop, latest);
+        self.tally.clock.learned();
+    }
+}
+
+/// Observations as input of policies and learners.
+fn seen<O: Rows>(obs: O, normalization: Option<&Normalization>) -> O {
+    match normalization {
+        Some(by) => obs.normalized(by).expect("the form was checked at the start"),
+        None => obs,
+    }
+}
+
+impl<O, A, L> Updates<O, A, L>
+where
+    O: Compact,
+    A: Compact,
+    L: OffPolicyLearner<Batch = Transitions<O, A>>,
+{
+    /// Performs a block of updates, unless the run is stopped.
+    fn learn_block(&mut self, block: &Block, counters: &mut Counters, stop: &StopToken, latest: &mut Metrics) {
+        for _ in 0..block.n {
             if stop.is_stopped() {
                 return;
             }
-            *latest = self.learn(progress, normalization.as_ref());
+            *latest = self.learn(counters, block.progress, block.normalization.as_ref());
         }
-        self.tally.learned();
-        self.learner.after_step(any_episode_end);
-        self.tally.counters.step_to_learn_from = None;
+        self.learner.after_step(block.any_episode_end);
+        counters.step_to_learn_from = None;
     }
 
     /// One update.
-    fn learn(&mut self, progress: Progress, normalization: Option<&Normalization>) -> Metrics {
+    fn learn(&mut self, counters: &mut Counters, progress: Progress, normalization: Option<&Normalization>) -> Metrics {
         let prioritized = self.config.replay.prioritized.as_ref();
         let beta = prioritized.map_or(0.0, |prioritized| prioritized.beta.at(progress.fraction()));
-        let rng = &mut named_rng(own_seed(self.run.seed), "replay", self.tally.counters.updates);
+        let rng = &mut named_rng(own_seed(self.run.seed), "replay", counters.updates);
         let mut batch = self.replay.sample(self.config.batch_size, beta, rng);
         if normalization.is_some() {
-            batch.obs = self.seen(batch.obs, normalization);
-            batch.next_obs = self.seen(batch.next_obs, normalization);
+            batch.obs = seen(batch.obs, normalization);
+            batch.next_obs = seen(batch.next_obs, normalization);
         }
         let rows = prioritized.is_some().then(|| batch.rows.clone());
         let metrics = self.learner.update(batch, progress);
         if let Some(rows) = rows {
             self.replay.set_priorities(&rows, self.learner.td_error());
         }
-        self.tally.counters.updates += 1;
+        counters.updates += 1;
         metrics
     }
 }
@@ -365,11 +457,11 @@ where
     type Learner = L;
 
     fn learner(&self) -> &L {
-        &self.learner
+        &self.updates.learner
     }
 
     fn run(&self) -> Run {
-        self.run
+        self.updates.run
     }
 
     fn device(&self) -> &Device {
@@ -394,20 +486,28 @@ where
 
     /// Continues until the next reading of metrics is due, and reads them. It can be interrupted after every step and update.
     fn iterate_until(&mut self, stop: &StopToken) -> Result<Option<Iteration>, TrainError> {
-        let round = self.tally.counters.env_steps / self.config.log_interval;
+        let round = self.tally.counters.env_steps / self.updates.config.log_interval;
         let mut latest = Metrics::default();
-        // A run that was stopped inside a block of updates first performs the remaining ones.
-        self.learn_block(stop, &mut latest);
-        while !self.is_done() && self.tally.counters.env_steps / self.config.log_interval == round {
+        // A run that was stopped inside a block of updates first performs the remaining ones. A pipelined one was stopped before its block.
+        if !self.is_pipelined {
+            self.learn_block(stop, &mut latest);
+        }
+        while !self.is_done() && self.tally.counters.env_steps / self.updates.config.log_interval == round {
             if stop.is_stopped() {
                 return Ok(None);
             }
-            let policy = self.learner.policy(self.progress());
-            let any_episode_end = self.collect(&policy)?;
+            if self.is_pipelined {
+                self.collect_and_learn(&mut latest)?;
+                continue;
+            }
+            let policy = self.updates.learner.policy(self.progress());
+            self.collect(&policy)?;
             // The policy shares the weights: while it exists, an update must copy them.
             drop(policy);
-            self.tally.counters.step_to_learn_from = Some(any_episode_end);
             self.learn_block(stop, &mut latest);
+        }
+        if self.is_pipelined {
+            self.learn_block(&StopToken::default(), &mut latest);
         }
         if self.tally.counters.step_to_learn_from.is_some() {
             return Ok(None);
@@ -415,8 +515,8 @@ where
         // All shards save the same moments.
         self.moments.merge(&mut self.env);
         self.tally.counters.iterations += 1;
-        let early = self.replay.early_truncations();
-        Ok(Some(self.tally.summarize(&mut self.env, self.run.total_env_steps, latest, early)?))
+        let early = self.updates.replay.early_truncations();
+        Ok(Some(self.tally.summarize(&mut self.env, self.updates.run.total_env_steps, latest, early)?))
     }
 
     fn replays(&self) -> bool {
@@ -425,25 +525,26 @@ where
 
     /// Includes the replay buffer if [`OffPolicyConfig::save_replay`] is set.
     fn checkpoint(&self) -> Checkpoint {
-        let replay = if self.config.save_replay { self.replay.save() } else { Vec::new() };
-        take_checkpoint(&self.learner, &self.tally.counters, self.env.obs_moments(), self.env.save(), replay)
+        let replay = if self.updates.config.save_replay { self.updates.replay.save() } else { Vec::new() };
+        take_checkpoint(&self.updates.learner, &self.tally.counters, self.env.obs_moments(), self.env.save(), replay)
     }
 
     fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
-        let (obs, moments) = take_over(&mut self.env, &mut self.learner, checkpoint, path, self.run.seed)?;
+        let (obs, moments) =
+            take_over(&mut self.env, &mut self.updates.learner, checkpoint, path, self.updates.run.seed)?;
         (self.obs, self.moments) = (obs, moments);
-        self.replay.begin(self.obs.clone());
+        self.updates.replay.begin(self.obs.clone());
         Ok(())
     }
 
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
-        let counters = restore_learner(&mut self.learner, checkpoint, path)?;
-        counters.check(self.env.spec(), self.learner.gamma(), path)?;
+        let counters = restore_learner(&mut self.updates.learner, checkpoint, path)?;
+        counters.check(self.env.spec(), self.updates.learner.gamma(), path)?;
         self.obs = self.env.load(&checkpoint.env)?;
         self.moments = SharedMoments::new(&mut self.env)?;
         match checkpoint.replay.is_empty() {
-            true => self.replay.begin(self.obs.clone()),
-            false => self.replay.load(&checkpoint.replay)?,
+            true => self.updates.replay.begin(self.obs.clone()),
+            false => self.updates.replay.load(&checkpoint.replay)?,
         }
         self.held = None;
         self.tally = Tally::new(counters);

@@ -1,22 +1,24 @@
 //! The on-policy loop: collect a rollout, learn from it, discard it.
 
 use std::path::Path;
+use std::thread;
 
 use brasa_buffers::{HostRollout, MOST_VALUED_ROWS, Rollout, RolloutBuffer};
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, field, named_rng};
 use brasa_core::{
-    ActorCritic, Decision, Explore, HostActor, HostObs, NoiseSpec, OnPolicyLearner, Policy, Progress, Rows, StepBatch,
-    Successor, VecEnv,
+    ActorCritic, Decision, Explore, HostActor, HostObs, Metrics, NoiseSpec, OnPolicyLearner, Policy, Progress, Rows,
+    StepBatch, Successor, VecEnv,
 };
-use brasa_nn::{Persist, draw_noise, noise_numbers};
+use brasa_device::{autocast, precision};
+use brasa_nn::{Arrays, Persist, draw_noise, noise_numbers};
 use burn::tensor::{Device, Tensor};
 
 use crate::evaluate::check_network;
 use crate::footprint::{Acting, at_rows, checkpoint_bytes, passing_work, work, workspace, wrapping};
-use crate::iteration::Tally;
+use crate::iteration::{Clock, Tally};
 use crate::sharding::{SharedMoments, all_envs, own_seed};
-use crate::snapshot::take_over;
+use crate::snapshot::{ahead_of, put_ahead, take_over};
 use crate::{
     Checkpoint, Counters, Footprint, Iteration, Run, StopToken, TrainError, Training, Work, restore_learner,
     take_checkpoint,
@@ -24,15 +26,34 @@ use crate::{
 
 /// The on-policy loop: collects rollouts and updates a learner with them.
 pub struct OnPolicy<E: VecEnv, L> {
-    env: E,
+    rollouts: Rollouts<E>,
     learner: L,
     run: Run,
+    tally: Tally,
+    moments: SharedMoments,
+    is_pipelined: bool,
+    ahead: Option<Ahead<E::Obs, E::Action>>,
+}
+
+/// Environments, and what collects rollouts of them.
+struct Rollouts<E: VecEnv> {
+    env: E,
+    obs: E::Obs,
     /// `None` until a rollout needs it: those in the memory of the CPU do not.
     buffer: Option<RolloutBuffer<E::Obs, E::Action>>,
-    obs: E::Obs,
-    tally: Tally,
     device: Device,
-    moments: SharedMoments,
+    n_steps: usize,
+    /// Of rewards and of advantages.
+    discounts: [f64; 2],
+    seed: u64,
+}
+
+/// A rollout that was collected during the update before.
+struct Ahead<O, A> {
+    rollout: Rollout<O, A>,
+    /// State of the environments before the rollout, and the weights that acted in it: a resumed run collects it again.
+    env: Vec<u8>,
+    policy: Arrays,
 }
 
 impl<E, L> OnPolicy<E, L>
@@ -59,7 +80,16 @@ where
         let obs = env.reset(run.seed)?;
         moments.merge(&mut env);
         let tally = Tally::new(Counters::begin(learner.gamma()));
-        Ok(Self { env, learner, run, buffer: None, obs, tally, device, moments })
+        let (n_steps, discounts) = (learner.n_steps(), [learner.gamma(), learner.gae_lambda()]);
+        let rollouts = Rollouts { env, obs, buffer: None, device, n_steps, discounts, seed: own_seed(run.seed) };
+        Ok(Self { rollouts, learner, run, tally, moments, is_pipelined: false, ahead: None })
+    }
+
+    /// Collects every rollout but the first one while the learner learns from the one before, in another thread, with the policy of one update
+    /// earlier. This saves time where environments take long. Each run with the same seed still has the same numbers.
+    #[must_use]
+    pub fn pipelined(self, is_pipelined: bool) -> Self {
+        Self { is_pipelined, ..self }
     }
 
     /// Measures memory and work of a run with `n_envs` environments on fewer ones: `envs` creates as many as it is told to.
@@ -186,72 +216,113 @@ where
 
     /// The environments.
     pub fn env(&self) -> &E {
-        &self.env
+        &self.rollouts.env
     }
 
     /// Returns the environments and the learner.
     pub fn into_parts(self) -> (E, L) {
-        (self.env, self.learner)
+        (self.rollouts.env, self.learner)
     }
+}
 
-    fn collect(&mut self, policy: &L::Policy) -> Result<Rollout<E::Obs, E::Action>, TrainError> {
+impl<E, L> OnPolicy<E, L>
+where
+    E: VecEnv,
+    L: OnPolicyLearner<Batch = Rollout<E::Obs, E::Action>> + Persist,
+    L::Policy: ActorCritic<Obs = E::Obs, Action = E::Action>,
+{
+    /// Learns from a rollout and, if another one follows, collects it at the same time.
+    fn learn_and_collect(
+        &mut self,
+        rollout: Rollout<E::Obs, E::Action>,
+        progress: Progress,
+    ) -> Result<Metrics, TrainError> {
+        // The update comes first: its weights and the state of the environments are those of a resumed run.
+        let policy = self.learner.policy(progress);
+        let (env, weights) = (self.rollouts.env.save(), self.learner.save().policy);
+        let (index, mut clock) = (self.tally.counters.iterations + 1, self.tally.clock.fork());
+        let (rollouts, precision) = (&mut self.rollouts, precision());
+        let (metrics, collected) = thread::scope(|scope| {
+            let collecting = scope.spawn(move || {
+                let rollout = autocast(precision, || rollouts.collect(policy, index, &mut clock));
+                (rollout, clock)
+            });
+            let metrics = self.learner.update(rollout, progress);
+            self.tally.clock.learned();
+            (metrics, collecting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let (rollout, clock) = collected;
+        self.tally.clock.join(clock);
+        self.ahead = Some(Ahead { rollout: rollout?, env, policy: weights });
+        self.moments.merge(&mut self.rollouts.env);
+        Ok(metrics)
+    }
+}
+
+impl<E: VecEnv> Rollouts<E> {
+    /// The rollout `index` of the run.
+    fn collect<P>(&mut self, policy: P, index: u64, clock: &mut Clock) -> Result<Rollout<E::Obs, E::Action>, TrainError>
+    where
+        P: ActorCritic<Obs = E::Obs, Action = E::Action>,
+    {
+        let policy = &policy;
         let n_rows = self.env.n_rows();
-        let n_steps = self.learner.n_steps();
-        let mut rng = named_rng(own_seed(self.run.seed), "noise", self.tally.counters.iterations);
+        let mut rng = named_rng(self.seed, "noise", index);
         let spec = policy.noise();
-        let n_noises = n_steps.div_ceil(spec.resample_every) * n_rows;
+        let n_noises = self.n_steps.div_ceil(spec.resample_every) * n_rows;
         if let Some(actor) = self.env.on_host().and_then(|_| policy.host_actor()) {
-            return self.collect_on_host(policy, actor, &noise_numbers(spec, n_noises, &mut rng));
+            return self.collect_on_host(policy, actor, &noise_numbers(spec, n_noises, &mut rng), clock);
         }
         // One upload for the whole rollout.
         let noise = draw_noise(spec, n_noises, &mut rng, &self.device);
-        for step in 0..n_steps {
+        for step in 0..self.n_steps {
             let block = step / spec.resample_every;
             let noise = noise.clone().slice(block * n_rows..(block + 1) * n_rows);
             let (action, decision) = policy.act(self.obs.clone(), Explore::Sample(noise));
             let in_env = policy.to_env(action.clone());
-            self.tally.acted();
+            clock.acted();
             let result = self.env.step(in_env)?;
-            self.tally.stepped(&self.env);
+            clock.stepped(&self.env);
             let obs = std::mem::replace(&mut self.obs, result.obs.clone());
-            let new = || RolloutBuffer::new(n_steps, self.env.spec(), &obs, &action, &self.device);
+            let new = || RolloutBuffer::new(self.n_steps, self.env.spec(), &obs, &action, &self.device);
             self.buffer.get_or_insert_with(new).push(obs, action, decision, &result);
         }
-        self.tally.counters.env_steps += (n_steps * all_envs(&self.env)) as u64;
         let last_value = policy.value(self.obs.clone());
         let value_of = |obs| policy.value(obs);
         let buffer = self.buffer.as_mut().expect("there is at least one step");
-        Ok(buffer.finish(last_value, value_of, self.learner.gamma(), self.learner.gae_lambda())?)
+        let [gamma, gae_lambda] = self.discounts;
+        Ok(buffer.finish(last_value, value_of, gamma, gae_lambda)?)
     }
 
     /// The same without tensors, for environments in the memory of the CPU.
-    fn collect_on_host(
+    fn collect_on_host<P>(
         &mut self,
-        policy: &L::Policy,
+        policy: &P,
         mut actor: Box<dyn HostActor>,
         noise: &[f32],
-    ) -> Result<Rollout<E::Obs, E::Action>, TrainError> {
-        let (n_steps, n_envs) = (self.learner.n_steps(), all_envs(&self.env));
-        let mut rollout = HostRollout::new(n_steps, self.env.spec());
+        clock: &mut Clock,
+    ) -> Result<Rollout<E::Obs, E::Action>, TrainError>
+    where
+        P: ActorCritic<Obs = E::Obs, Action = E::Action>,
+    {
+        let mut rollout = HostRollout::new(self.n_steps, self.env.spec());
         let NoiseSpec { width, resample_every, .. } = policy.noise();
         let width = width * self.env.n_rows();
         let env = self.env.on_host().expect("they were in the memory of the CPU before this rollout");
         let mut in_env = Vec::new();
-        for step in 0..n_steps {
+        for step in 0..self.n_steps {
             let obs = env.observed();
             rollout.observe(obs);
             let block = step / resample_every * width;
             actor.act(obs, &noise[block..block + width], &mut rollout.decisions, &mut in_env);
-            self.tally.acted();
+            clock.acted();
             let results = env.step(&in_env)?;
-            self.tally.stepped_on_host();
+            clock.stepped_on_host();
             rollout.push(results);
         }
-        self.tally.counters.env_steps += (n_steps * n_envs) as u64;
         let HostObs { values, mask, .. } = env.observed();
         self.obs = env.obs(values.to_vec(), mask.map(<[f32]>::to_vec));
-        let discounts = [self.learner.gamma(), self.learner.gae_lambda()];
-        Ok(rollout.finish(env, self.obs.clone(), |obs| policy.value(obs), discounts, &self.device))
+        Ok(rollout.finish(env, self.obs.clone(), |obs| policy.value(obs), self.discounts, &self.device))
     }
 }
 
@@ -272,15 +343,15 @@ where
     }
 
     fn device(&self) -> &Device {
-        &self.device
+        &self.rollouts.device
     }
 
     fn spec(&self) -> &EnvSpec {
-        self.env.spec()
+        self.rollouts.env.spec()
     }
 
     fn obs_moments(&self) -> Option<&RunningMoments> {
-        self.env.obs_moments()
+        self.rollouts.env.obs_moments()
     }
 
     fn counters(&self) -> &Counters {
@@ -299,24 +370,37 @@ where
         let mut most_early: Option<Tensor<1>> = None;
         loop {
             let progress = self.progress();
-            let policy = self.learner.policy(progress);
-            let rollout = self.collect(&policy)?;
-            self.moments.merge(&mut self.env);
-            // The policy shares the weights: while it exists, an update must copy them.
-            drop(policy);
-            self.tally.acted();
-            let metrics = self.learner.update(rollout, progress);
+            let rollout = match self.ahead.take() {
+                Some(ahead) => ahead.rollout,
+                None => {
+                    // The policy shares the weights: while it exists, an update must copy them.
+                    let policy = self.learner.policy(progress);
+                    let (index, clock) = (self.tally.counters.iterations, &mut self.tally.clock);
+                    let rollout = self.rollouts.collect(policy, index, clock)?;
+                    self.moments.merge(&mut self.rollouts.env);
+                    rollout
+                }
+            };
+            self.tally.counters.counted_ahead = false;
+            self.tally.counters.env_steps += (self.rollouts.n_steps * all_envs(&self.rollouts.env)) as u64;
+            self.tally.clock.acted();
+            let metrics = match self.is_pipelined && !self.is_done() {
+                true => self.learn_and_collect(rollout, progress)?,
+                false => self.learner.update(rollout, progress),
+            };
             self.tally.counters.iterations += 1;
-            let early = self.buffer.as_ref().and_then(RolloutBuffer::early_truncations);
+            let early = self.rollouts.buffer.as_ref().and_then(RolloutBuffer::early_truncations);
             most_early = match (most_early, early) {
                 (Some(before), Some(now)) => Some(before.max_pair(now)),
                 (before, now) => before.or(now),
             };
             if self.is_done() || self.tally.counters.env_steps / interval != round {
                 let total = self.run.total_env_steps;
-                return self.tally.summarize(&mut self.env, total, metrics, most_early).map(Some);
+                let iteration = self.tally.summarize(&mut self.rollouts.env, total, metrics, most_early)?;
+                self.tally.counters.counted_ahead = self.ahead.is_some();
+                return Ok(Some(iteration));
             }
-            self.tally.learned();
+            self.tally.clock.learned();
             if stop.is_stopped() {
                 return Ok(None);
             }
@@ -324,22 +408,42 @@ where
     }
 
     fn checkpoint(&self) -> Checkpoint {
-        let env = &self.env;
-        take_checkpoint(&self.learner, &self.tally.counters, env.obs_moments(), env.save(), Vec::new())
+        let env = &self.rollouts.env;
+        let state = self.ahead.as_ref().map_or_else(|| env.save(), |ahead| ahead.env.clone());
+        let mut checkpoint = take_checkpoint(&self.learner, &self.tally.counters, env.obs_moments(), state, Vec::new());
+        if let Some(ahead) = &self.ahead {
+            put_ahead(&mut checkpoint, &ahead.policy);
+        }
+        checkpoint
     }
 
     fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
-        let (obs, moments) = take_over(&mut self.env, &mut self.learner, checkpoint, path, self.run.seed)?;
-        (self.obs, self.moments) = (obs, moments);
+        let (obs, moments) = take_over(&mut self.rollouts.env, &mut self.learner, checkpoint, path, self.run.seed)?;
+        (self.rollouts.obs, self.moments) = (obs, moments);
         Ok(())
     }
 
+    /// A rollout that was collected ahead is collected again, by the weights that had collected it.
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
         let counters = restore_learner(&mut self.learner, checkpoint, path)?;
-        counters.check(self.env.spec(), self.learner.gamma(), path)?;
-        self.obs = self.env.load(&checkpoint.env)?;
-        self.moments = SharedMoments::new(&mut self.env)?;
+        counters.check(self.rollouts.env.spec(), self.learner.gamma(), path)?;
+        self.rollouts.obs = self.rollouts.env.load(&checkpoint.env)?;
+        self.moments = SharedMoments::new(&mut self.rollouts.env)?;
         self.tally = Tally::new(counters);
+        self.ahead = None;
+        if let Some(weights) = ahead_of(checkpoint) {
+            let earlier = Checkpoint { policy: weights.clone(), ..checkpoint.clone() };
+            restore_learner(&mut self.learner, &earlier, path)?;
+            let policy = self.learner.policy(self.progress());
+            let (index, clock) = (self.tally.counters.iterations, &mut self.tally.clock);
+            let rollout = self.rollouts.collect(policy, index, clock)?;
+            self.ahead = Some(Ahead { rollout, env: checkpoint.env.clone(), policy: weights });
+            self.moments.merge(&mut self.rollouts.env);
+            restore_learner(&mut self.learner, checkpoint, path)?;
+            if self.tally.counters.counted_ahead {
+                self.rollouts.env.drain_episodes(&mut Vec::new())?;
+            }
+        }
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use brasa_core::VecEnv;
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::exchange::{high_and_low, joined};
-use brasa_nn::{Persist, Saved};
+use brasa_nn::{Arrays, Persist, Saved};
 use burn::module::Module;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,23 @@ const MOMENTS: [&str; 3] = ["obs_moments.count", "obs_moments.mean", "obs_moment
 struct State {
     counters: Counters,
     learner: BTreeMap<String, f64>,
+}
+
+/// First part of the names of the weights that collected a rollout ahead.
+const AHEAD: &str = "ahead/";
+
+/// Adds the weights `policy` of an earlier policy to a checkpoint.
+pub(crate) fn put_ahead(checkpoint: &mut Checkpoint, policy: &Arrays) {
+    let named = policy.iter().map(|(name, array)| (format!("{AHEAD}{name}"), array.clone()));
+    checkpoint.trainer.extend(named);
+}
+
+/// The weights of [`put_ahead`]; `None` if there are none.
+pub(crate) fn ahead_of(checkpoint: &Checkpoint) -> Option<Arrays> {
+    let named = checkpoint.trainer.iter();
+    let ahead: Arrays =
+        named.filter_map(|(name, array)| Some((name.strip_prefix(AHEAD)?.into(), array.clone()))).collect();
+    (!ahead.is_empty()).then_some(ahead)
 }
 
 /// Creates a checkpoint of `learner` and its loop.
@@ -58,7 +75,9 @@ pub fn restore_learner(
     let misfit = |reason: String| CheckpointError::Misfit { path: path.to_owned(), reason };
     let State { counters, learner: numbers } =
         serde_json::from_value(checkpoint.state.clone()).map_err(|error| misfit(error.to_string()))?;
-    let saved = Saved { policy: checkpoint.policy.clone(), trainer: checkpoint.trainer.clone(), numbers };
+    let mut trainer = checkpoint.trainer.clone();
+    trainer.retain(|name, _| !name.starts_with(AHEAD));
+    let saved = Saved { policy: checkpoint.policy.clone(), trainer, numbers };
     learner.load(&saved).map_err(|error| misfit(error.to_string()))?;
     Ok(counters)
 }

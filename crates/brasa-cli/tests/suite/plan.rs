@@ -17,7 +17,7 @@ fn json(args: &[&str]) -> Value {
 }
 
 /// The planned bytes of a config, and those that its first iterations allocate at most.
-fn planned_and_measured(config: &str) -> (f64, f64) {
+fn planned_and_measured(config: &str, set: &[&str]) -> (f64, f64) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs").join(config);
     let mut args = vec![arg(&path), "--json", "--device", "cpu", "--set", "train.executor=serial"];
     // The content of a replay buffer joins checkpoints as it comes.
@@ -25,14 +25,15 @@ fn planned_and_measured(config: &str) -> (f64, f64) {
     if ["[sac", "[dqn", "[td3"].iter().any(|section| text.contains(section)) {
         args.extend(["--set", "off_policy.save_replay=false", "--set", "off_policy.log_interval=100"]);
     }
+    args.extend(set.iter().flat_map(|item| ["--set", item]));
     let plan = json(&[&["plan"], &args[..]].concat());
     let check = json(&[&["check"], &args[..]].concat());
     (plan["bytes"].as_f64().expect("a number"), check["memory_bytes"].as_f64().expect("a number"))
 }
 
-fn assert_close(config: &str) {
-    let (planned, measured) = planned_and_measured(config);
-    println!("{config}: planned {planned:.0}, measured {measured:.0} bytes, ratio {:.3}", planned / measured);
+fn assert_close(config: &str, set: &[&str]) {
+    let (planned, measured) = planned_and_measured(config, set);
+    println!("{config} {set:?}: planned {planned:.0}, measured {measured:.0} bytes, ratio {:.3}", planned / measured);
     assert!((planned / measured - 1.0).abs() < 0.1, "{config}: planned {planned} bytes, measured {measured}");
 }
 
@@ -190,8 +191,11 @@ const LEAST_SHARE: f64 = 0.15;
 #[test]
 fn planned_memory_is_what_a_run_allocates() {
     for config in ["acrobot-ppo.toml", "cart-pole-ppo.toml", "cart-pole-dqn.toml", "pendulum-sac.toml"] {
-        assert_close(config);
+        assert_close(config, &[]);
     }
+    assert_close("cart-pole-ppo.toml", &["train.pipeline=true"]);
+    assert_close("citylearn-ppo.toml", &["train.pipeline=true"]);
+    assert_close("pendulum-sac.toml", &["train.pipeline=true"]);
 }
 
 /// Every config; some of their iterations take minutes.
@@ -214,6 +218,6 @@ fn planned_memory_of_every_config_is_what_a_run_allocates() {
             eprintln!("SKIPPED: {name}; set BRASA_PYTHON to a Python with gymnasium, mujoco and box2d");
             continue;
         }
-        assert_close(name);
+        assert_close(name, &[]);
     }
 }

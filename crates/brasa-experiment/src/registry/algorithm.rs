@@ -317,6 +317,7 @@ where
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
         let learner = self.learner(&context)?;
         let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run)?;
+        let training = training.pipelined(context.is_pipelined());
         let plan = self.network.clone();
         Ok(Session::new(training, context.spec, move || adapting(&plan)))
     }
@@ -325,7 +326,8 @@ where
         let learner = || self.learner(context);
         let gamma = learner()?.gamma();
         let envs = |n| context.envs_of::<Obs>(n, gamma);
-        OnPolicy::footprint(envs, learner, context.n_envs(), context.run)
+        let footprint = OnPolicy::footprint(envs, learner, context.n_envs(), context.run)?;
+        Ok(footprint.map(|footprint| if context.is_pipelined() { footprint.pipelined(true) } else { footprint }))
     }
 
     fn sizes(&self) -> Vec<Size> {
@@ -542,7 +544,7 @@ where
 {
     config.validate().map_err(ExperimentError::in_section(OFF_POLICY))?;
     let envs = context.envs(learner.gamma())?;
-    Ok(OffPolicy::new(envs, learner, config.clone(), context.run)?)
+    Ok(OffPolicy::new(envs, learner, config.clone(), context.run)?.pipelined(context.is_pipelined()))
 }
 
 /// Memory and work of that loop.
@@ -557,7 +559,9 @@ where
 {
     config.validate().map_err(ExperimentError::in_section(OFF_POLICY))?;
     let gamma = learner()?.gamma();
-    ReplayLoop::<O, L>::footprint(|n| context.envs_of(n, gamma), learner, config, context.n_envs(), context.run)
+    let envs = |n| context.envs_of(n, gamma);
+    let footprint = ReplayLoop::<O, L>::footprint(envs, learner, config, context.n_envs(), context.run)?;
+    Ok(footprint.map(|footprint| if context.is_pipelined() { footprint.pipelined(false) } else { footprint }))
 }
 
 /// For policies that need no adaptation.

@@ -19,6 +19,7 @@ mod networks;
 mod off_policy;
 mod on_host;
 mod out_of_memory;
+mod pipeline;
 mod shards;
 mod td3;
 mod team;
