@@ -196,7 +196,7 @@ fn frames_of_gymnasium_are_recorded() {
     };
     for (fault, message) in [
         ("nothing", "which this environment does not support: `render()` returned nothing"),
-        ("wire", "`frame width` must be in [1, 4096] pixels, got 2147483648"),
+        ("sides", "`frame width` must be in [1, 4096] pixels, got 2147483648"),
         ("grows", "all frames of a video must have the size of the first one, 6x5 pixels, got 6x6 at frame 1"),
     ] {
         let output = record(&format!("kwargs.fault={fault}"));

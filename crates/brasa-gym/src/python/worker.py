@@ -54,6 +54,8 @@ def reason_not_to_save(env):
 # ---- Environments
 
 ENVS = []
+# Largest width and height of a frame, as `brasa_env::Frame::MAX_SIDE`.
+MAX_SIDE = 4096
 
 
 def create(config):
@@ -218,6 +220,8 @@ class Worker:
         if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
             what = f"{frame.dtype} of shape {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
             refuse_render(f"`render()` must return an array of uint8 with the shape (height, width, 3), got {what}")
+        if max(frame.shape) > MAX_SIDE:
+            refuse_space(f"a frame must have at most {MAX_SIDE} pixels in each direction, got the shape {frame.shape}")
         return frame
 
     def picture(self):

@@ -200,15 +200,19 @@ class Drawn(gymnasium.Env):
         self.render_mode, self.fault, self.size = render_mode, fault, (6, 5)
         if fault == "rate":
             self.metadata = {"render_fps": float("inf")}
-        if fault == "wire":
-            self.lie()
+        # Frames as no worker writes them: their sides do not fit their bytes, or there are too many bytes.
+        if fault == "sides":
+            self.lie((1 << 31).to_bytes(4, "little") * 2 + bytes(30))
+        if fault == "bytes":
+            self.lie(bytes(60_000_000))
+        if fault == "empty":
+            self.lie(b"")
 
     @staticmethod
-    def lie():
-        """Frames as no worker writes them, whose sides do not fit their bytes."""
+    def lie(body):
         import __main__
 
-        __main__.Worker.picture = lambda _: (1 << 31).to_bytes(4, "little") * 2 + bytes(30)
+        __main__.Worker.picture = lambda _: body
 
     def reset(self, seed=None, options=None):
         super().reset(seed=seed)
@@ -232,8 +236,6 @@ class Drawn(gymnasium.Env):
             return np.zeros((5, 6), np.uint8)
         if self.fault == "wide":
             return np.zeros((1, 5000, 3), np.uint8)
-        if self.fault == "huge":
-            return np.zeros((5000, 5000, 3), np.uint8)
         frame = np.zeros((self.size[1], self.size[0], 3), np.uint8)
         frame[2, self.steps] = (255, 128, 0)
         return frame

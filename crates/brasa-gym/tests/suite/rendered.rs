@@ -82,12 +82,15 @@ fn frames_of_wrong_sizes_are_errors() {
         let message = error(drawn(fault));
         assert!(message.ends_with(&format!("the shape (height, width, 3), got {got}")), "{message}");
     }
-    let message = error(drawn("wide"));
-    assert_eq!(message, "`brasa/Drawn-v0`: `frame width` must be in [1, 4096] pixels, got 5000");
-    let message = error(drawn("wire"));
-    assert_eq!(message, "`brasa/Drawn-v0`: `frame width` must be in [1, 4096] pixels, got 2147483648");
-    let message = error(drawn("huge"));
-    assert!(message.contains("it announces 75000008 bytes, at most 50331656 are read"), "{message}");
+    let message = |fault: &str| error(drawn(fault));
+    let rule = "a frame must have at most 4096 pixels in each direction, got the shape (1, 5000, 3)";
+    assert_eq!(message("wide"), format!("`brasa/Drawn-v0`: {rule}"));
+    let rule = "`frame width` must be in [1, 4096] pixels, got 2147483648";
+    assert_eq!(message("sides"), format!("`brasa/Drawn-v0`: {rule}"));
+    let rule = "a frame must begin with its width and height, got 0 bytes";
+    assert_eq!(message("empty"), format!("`brasa/Drawn-v0`: {rule}"));
+    let message = message("bytes");
+    assert!(message.contains("it announces 60000000 bytes, at most 50331656 are read"), "{message}");
 }
 
 #[test]
