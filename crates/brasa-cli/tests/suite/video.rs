@@ -163,7 +163,7 @@ fn what_cannot_be_recorded_writes_nothing() {
             String::from_utf8_lossy(&output.stderr).into_owned()
         };
         let error = refused("video.gif");
-        let rule = format!("--video: the scenario must draw its states, and `{name}` does not");
+        let rule = format!("--video: the scenario must render its states, and `{name}` does not");
         let instead = format!("write a page with its episodes by `brasa report {}`", run_dir.display());
         assert!(error.contains(&rule) && error.contains(&instead), "{error}");
         for file in ["video.mp4", "video", "gif"] {

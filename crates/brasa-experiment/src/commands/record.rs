@@ -96,7 +96,7 @@ fn no_frames(program: &str, run: &Finished<'_>) -> ExperimentError {
         false => format!("write a page with its episodes by `{program} report {}`", run.run_dir.path().display()),
     };
     let name = &entry.name;
-    ExperimentError::Input(format!("--video: the scenario must draw its states, and `{name}` does not: {instead}"))
+    ExperimentError::Input(format!("--video: the scenario must render its states, and `{name}` does not: {instead}"))
 }
 
 fn summary<W: Write + Seek + 'static>(path: &Path, video: &Video<W>, episodes: &[Episode], json: bool) -> String {
