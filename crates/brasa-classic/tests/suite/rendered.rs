@@ -24,7 +24,9 @@ fn frames(scenario: &dyn Scenario, index: usize, seed: u64) -> (Vec<Frame>, u64)
 
 #[test]
 fn every_task_is_drawn() {
-    let tasks: [(&str, Box<dyn Scenario>, (u32, u32), f64); 5] = [
+    /// Name, scenario, size of a frame, seconds of a step.
+    type Task = (&'static str, Box<dyn Scenario>, (u32, u32), f64);
+    let tasks: [Task; 5] = [
         ("cart-pole", Box::new(Classic::cart_pole()), (600, 260), 0.02),
         ("pendulum", Box::new(Classic::pendulum()), (400, 400), 0.05),
         ("acrobot", Box::new(Classic::acrobot()), (400, 400), 0.2),
