@@ -254,7 +254,7 @@ mod tests {
         let error = video.add(other, 0.1).expect_err("it is lower").to_string();
         assert_eq!(error, "all frames of a video must have the size of the first one, 7x5 pixels, got 7x4 at frame 1");
         let empty = Video::new(Cursor::new(Vec::new()), Format::WebP);
-        assert_eq!(empty.finish().err().expect("it is empty").to_string(), "the video has no frames");
+        assert_eq!(empty.finish().expect_err("it is empty").to_string(), "the video has no frames");
     }
 
     #[test]
