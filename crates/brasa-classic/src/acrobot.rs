@@ -10,7 +10,8 @@ use std::f64::consts::{FRAC_PI_2, PI, TAU};
 use brasa_env::{After, RuleEnv, Rules, Space};
 use brasa_number::Number;
 
-const STEP_SECS: f64 = 0.2;
+/// Length of a step, in s.
+pub(crate) const STEP_SECS: f64 = 0.2;
 const GRAVITY_M_PER_S2: f64 = 9.8;
 /// Mass of a link, in kg.
 const MASS: f64 = 1.0;

@@ -15,6 +15,7 @@
 
 mod acrobot;
 mod cart_pole;
+mod drawing;
 mod mountain_car;
 mod pendulum;
 pub mod probe;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use brasa_env::wrappers::TimeLimit;
 use brasa_env::{
-    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, EpisodeData, Evaluation, Outcome, RandomController,
-    Scenario, Split, Who, evaluate_by_playing, find_baseline,
+    Baseline, BaselineKind, DrawnEnv, Env, EnvBatch, EnvError, EnvVec, EpisodeData, Evaluation, Outcome,
+    RandomController, RenderedEnv, Scenario, Shown, Split, Who, evaluate_by_playing, find_baseline,
 };
 
+use crate::drawing::Drawing;
 use crate::rules;
 use crate::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
 
@@ -37,12 +38,13 @@ pub struct Classic<E> {
     rule: Option<Baseline>,
     /// A proven upper bound of the return, if any.
     bound: Option<f64>,
+    drawing: Option<Drawing>,
 }
 
 impl<E: Env> Classic<E> {
     /// Environments constructed by `make`, with episodes of at most `time_limit` steps; `random` is the only baseline.
     pub fn new(make: impl Fn() -> E + Send + Sync + 'static, time_limit: u32) -> Self {
-        Self { make: Arc::new(make), time_limit, rule: None, bound: None }
+        Self { make: Arc::new(make), time_limit, rule: None, bound: None, drawing: None }
     }
 
     /// Steps after which an episode is truncated.
@@ -65,6 +67,10 @@ impl<E: Env> Classic<E> {
     fn with_bound(self, bound: f64) -> Self {
         Self { bound: Some(bound), ..self }
     }
+
+    fn with_drawing(self, drawing: Drawing) -> Self {
+        Self { drawing: Some(drawing), ..self }
+    }
 }
 
 fn rule() -> Baseline {
@@ -77,6 +83,7 @@ impl Classic<CartPole> {
         Self::new(CartPole::default, CartPole::TIME_LIMIT)
             .with_rule(rule().by(|| Box::new(rules::cart_pole)))
             .with_bound(f64::from(CartPole::TIME_LIMIT))
+            .with_drawing(Drawing::cart_pole())
     }
 }
 
@@ -86,20 +93,25 @@ impl Classic<Pendulum> {
         Self::new(Pendulum::default, Pendulum::TIME_LIMIT)
             .with_rule(rule().by(|| Box::new(rules::pendulum)))
             .with_bound(0.0)
+            .with_drawing(Drawing::pendulum())
     }
 }
 
 impl Classic<Acrobot> {
     /// `Acrobot-v1`.
     pub fn acrobot() -> Self {
-        Self::new(Acrobot::default, Acrobot::TIME_LIMIT).with_rule(rule().by(|| Box::new(rules::acrobot)))
+        Self::new(Acrobot::default, Acrobot::TIME_LIMIT)
+            .with_rule(rule().by(|| Box::new(rules::acrobot)))
+            .with_drawing(Drawing::acrobot())
     }
 }
 
 impl Classic<MountainCar> {
     /// `MountainCar-v0`.
     pub fn mountain_car() -> Self {
-        Self::new(MountainCar::default, MountainCar::TIME_LIMIT).with_rule(rule().by(|| Box::new(rules::mountain_car)))
+        Self::new(MountainCar::default, MountainCar::TIME_LIMIT)
+            .with_rule(rule().by(|| Box::new(rules::mountain_car)))
+            .with_drawing(Drawing::mountain_car())
     }
 }
 
@@ -108,6 +120,7 @@ impl Classic<MountainCarContinuous> {
     pub fn mountain_car_continuous() -> Self {
         Self::new(MountainCarContinuous::default, MountainCarContinuous::TIME_LIMIT)
             .with_rule(rule().by(|| Box::new(rules::mountain_car_continuous)))
+            .with_drawing(Drawing::mountain_car_continuous())
     }
 }
 
@@ -125,6 +138,12 @@ impl<E: Env> Scenario for Classic<E> {
         let random = Baseline::new(RANDOM, BaselineKind::Idle);
         let bound = self.bound.map(|_| Baseline::new(BOUND, BaselineKind::Bound));
         [random].into_iter().chain(self.rule.clone()).chain(bound).collect()
+    }
+
+    fn rendered(&self, env: usize) -> Result<Option<Box<dyn RenderedEnv>>, EnvError> {
+        let Some(drawing) = self.drawing else { return Ok(None) };
+        let draw = move |shown: &Shown<'_>| drawing.frame(shown);
+        Ok(Some(Box::new(DrawnEnv::new(self.batch(env..env + 1)?, drawing.frame_secs, draw)?)))
     }
 
     /// As the default, except for `random`, which has its own random stream in each episode, and `bound`, whose only

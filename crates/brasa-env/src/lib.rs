@@ -64,6 +64,7 @@ pub mod field;
 mod one_variant;
 mod play;
 mod random;
+mod render;
 mod rng;
 mod rules;
 mod scenario;
@@ -88,6 +89,7 @@ pub use field::InvalidField;
 pub use one_variant::one_variant;
 pub use play::{EpisodeSeries, MAX_EPISODE_STEPS, play_episodes};
 pub use random::RandomController;
+pub use render::{DrawnEnv, Frame, RenderedEnv, Shown, play_rendered};
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
 pub use rules::{After, RuleEnv, RuleState, Rules};
 pub use scenario::{

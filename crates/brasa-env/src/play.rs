@@ -53,6 +53,45 @@ impl EpisodeSeries {
 /// evaluated forever.
 pub const MAX_EPISODE_STEPS: u64 = 4 * 365 * 24 * 60;
 
+/// A batch while a controller runs its episodes.
+pub(crate) struct Playing {
+    pub slabs: BatchSlabs,
+    pub actions: Array2<f32>,
+    /// Episodes that the last step ended.
+    pub ended: Vec<Episode>,
+    counter: EpisodeCounter,
+    keeps_episodes: bool,
+}
+
+impl Playing {
+    /// Resets `batch` with `seed`.
+    pub fn start(batch: &mut dyn EnvBatch, seed: u64) -> Result<Self, EnvError> {
+        let spec = batch.spec();
+        let mut playing = Self {
+            slabs: BatchSlabs::new(spec),
+            actions: Array2::zeros((spec.n_rows(), spec.action.width())),
+            ended: Vec::new(),
+            counter: EpisodeCounter::new(spec),
+            keeps_episodes: spec.keeps_episodes,
+        };
+        batch.reset(seed, &mut playing.slabs)?;
+        Ok(playing)
+    }
+
+    /// One step of `controller` in `batch`.
+    pub fn step(&mut self, batch: &mut dyn EnvBatch, controller: &mut dyn Controller) -> Result<(), EnvError> {
+        self.ended.clear();
+        controller.act(&self.slabs, self.actions.view_mut())?;
+        batch.step(self.actions.view(), &mut self.slabs)?;
+        // A batch with statistics of its own has the rewards before wrappers changed them.
+        match self.keeps_episodes {
+            true => batch.drain_episodes(&mut self.ended),
+            false => self.counter.count(&self.slabs, &mut self.ended),
+        }
+        Ok(())
+    }
+}
+
 /// Runs the first episode of every environment of `batch` with `seed`; the first `n_series` are recorded.
 ///
 /// # Errors
@@ -64,33 +103,26 @@ pub fn play_episodes(
     n_series: usize,
 ) -> Result<Vec<(Episode, Option<EpisodeSeries>)>, EnvError> {
     let spec = batch.spec().clone();
-    let mut slabs = BatchSlabs::new(&spec);
-    let mut actions = Array2::zeros((spec.n_rows(), spec.action.width()));
-    let (mut counter, mut ended) = (EpisodeCounter::new(&spec), Vec::new());
     let mut series: Vec<EpisodeSeries> = (0..n_series.min(spec.n_envs)).map(|_| EpisodeSeries::new(&spec)).collect();
     let mut first: Vec<Option<Episode>> = vec![None; spec.n_envs];
-    batch.reset(seed, &mut slabs)?;
+    let mut playing = Playing::start(batch, seed)?;
     let mut steps = 0;
     while let Some(env) = first.iter().position(Option::is_none) {
         if steps == MAX_EPISODE_STEPS {
             return Err(EnvError::Endless { env, steps });
         }
         steps += 1;
-        controller.act(&slabs, actions.view_mut())?;
+        let slabs = &playing.slabs;
         let seen: Vec<Vec<f32>> = (0..series.len())
             .map(|env| slabs.shared.row(env).iter().chain(slabs.obs.row(env * spec.n_agents)).copied().collect())
             .collect();
-        batch.step(actions.view(), &mut slabs)?;
+        playing.step(batch, controller)?;
         for (env, seen) in seen.into_iter().enumerate().filter(|(env, _)| first[*env].is_none()) {
-            series[env].push(seen, &actions, &slabs, env, spec.n_agents);
+            series[env].push(seen, &playing.actions, &playing.slabs, env, spec.n_agents);
         }
-        // A batch with statistics of its own has the rewards before wrappers changed them.
-        match spec.keeps_episodes {
-            true => batch.drain_episodes(&mut ended),
-            false => counter.count(&slabs, &mut ended),
-        }
-        for episode in ended.drain(..) {
-            first[episode.env].get_or_insert(episode);
+        for episode in playing.ended.drain(..) {
+            let env = episode.env;
+            first[env].get_or_insert(episode);
         }
     }
     let mut series = series.into_iter();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::rng::fnv1a;
-use crate::{Controller, EnvBatch, EnvError, EpisodeSeries, Extensions, InvalidField, play_episodes};
+use crate::{Controller, EnvBatch, EnvError, EpisodeSeries, Extensions, InvalidField, RenderedEnv, play_episodes};
 
 /// A task for training, comparison and reports.
 ///
@@ -109,6 +109,42 @@ pub trait Scenario: Any + Send + Sync {
     /// Lines of the learning curve besides the return.
     fn curves(&self) -> Vec<Curve> {
         Vec::new()
+    }
+
+    /// The environment with the global index `env` for evaluation, which draws its states: for `brasa eval --video`. `None`, the default, if
+    /// the scenario draws none.
+    ///
+    /// [`DrawnEnv`](crate::DrawnEnv) makes one from a function of observations:
+    ///
+    /// ```
+    /// # use std::ops::Range;
+    /// use brasa_env::wrappers::TimeLimit;
+    /// use brasa_env::{DrawnEnv, Env, EnvBatch, EnvError, EnvVec, Frame, RenderedEnv, Scenario, Shown, Split};
+    ///
+    /// struct Walk<E>(fn() -> E);
+    ///
+    /// /// A white pixel at the place that is observed first, on a line of 100 black pixels.
+    /// fn draw(shown: &Shown<'_>) -> Result<Frame, EnvError> {
+    ///     let place = shown.obs[[0, 0]].clamp(0.0, 99.0) as usize;
+    ///     let rgb = (0..300).map(|byte| if byte / 3 == place { 255 } else { 0 }).collect();
+    ///     Ok(Frame::new(100, 1, rgb)?)
+    /// }
+    ///
+    /// impl<E: Env> Scenario for Walk<E> {
+    ///     fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
+    ///         Ok(Box::new(TimeLimit::new(EnvVec::new(envs, |_| (self.0)())?, 50)?))
+    ///     }
+    ///     fn rendered(&self, env: usize) -> Result<Option<Box<dyn RenderedEnv>>, EnvError> {
+    ///         let batch = self.envs(Split::Evaluation, env..env + 1)?;
+    ///         Ok(Some(Box::new(DrawnEnv::new(batch, 0.1, draw)?)))
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If the environment cannot be constructed, or cannot draw.
+    fn rendered(&self, _env: usize) -> Result<Option<Box<dyn RenderedEnv>>, EnvError> {
+        Ok(None)
     }
 
     /// Runs complete episodes with `who` as the controller; the episodes are the same for all controllers.

@@ -312,7 +312,7 @@ impl App {
                 print(&text)?;
                 if fits { Ok(String::new()) } else { Err(ExperimentError::Failed("the run does not fit".into())) }
             }
-            Command::Eval(args) => commands::eval::run(&self.registry, args),
+            Command::Eval(args) => commands::eval::run(self.name, &self.registry, args),
             Command::Baseline(args) => commands::baseline::run(&self.registry, args),
             Command::Compare(args) => commands::compare::run(self.name, &self.registry, args),
             Command::Sweep(args) => commands::sweep::run(self.name, &self.registry, args),

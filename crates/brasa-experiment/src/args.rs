@@ -172,9 +172,12 @@ pub struct EvalArgs {
     /// Evaluates the policy with the best evaluation during training instead of the last one
     #[arg(long)]
     pub best: bool,
-    /// Number of episodes [default: chosen by the scenario]
+    /// Number of episodes [default: chosen by the scenario, 1 for a video]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub episodes: Option<u64>,
+    /// Records the first episodes of the policy as a video, and runs no baselines. The file ends in .gif or .webp; - is a GIF on standard output
+    #[arg(long, value_name = "FILE")]
+    pub video: Option<PathBuf>,
     /// Changes one value of the experiment, for example --set train.eval_seed=5; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,

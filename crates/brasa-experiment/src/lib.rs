@@ -57,6 +57,7 @@ mod sweep;
 mod timeline;
 pub mod tpe;
 mod train_config;
+mod video;
 mod way;
 
 pub use app::{App, Registry};

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use brasa_train::{is_standard_output, say, write_output};
+use brasa_train::{OutputFile, is_standard_output, say, write_output};
 
 use crate::ExperimentError;
 
@@ -13,7 +13,19 @@ use crate::ExperimentError;
 /// # Errors
 /// [`ExperimentError::cannot_write`].
 pub(crate) fn write(path: &Path, bytes: &[u8], summary: String) -> Result<String, ExperimentError> {
-    match write_output(path, bytes) {
+    written(path, write_output(path, bytes), summary)
+}
+
+/// As [`write`], for a result that was written little by little to `path`.
+///
+/// # Errors
+/// [`ExperimentError::cannot_write`].
+pub(crate) fn publish(path: &Path, file: OutputFile, summary: String) -> Result<String, ExperimentError> {
+    written(path, file.publish(), summary)
+}
+
+fn written(path: &Path, written: io::Result<()>, summary: String) -> Result<String, ExperimentError> {
+    match written {
         // A reader that has enough, such as `head`, is no error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe && is_standard_output(path) => {}
         written => written.map_err(|error| ExperimentError::cannot_write(path, &error))?,

@@ -5,7 +5,7 @@ mod saved;
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, Split, episode_rng, field};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Frame, Space, Split, episode_rng, field};
 use ndarray::{Array2, ArrayView2};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -83,6 +83,11 @@ impl GymVec {
     /// # Errors
     /// As [`GymVec::new`].
     pub fn for_split(config: &GymConfig, envs: Range<usize>, split: Split) -> Result<Self, EnvError> {
+        Self::make(config, envs, split, false)
+    }
+
+    /// As [`GymVec::for_split`]; with `renders`, the first environment makes frames: [`GymVec::frame`].
+    pub(crate) fn make(config: &GymConfig, envs: Range<usize>, split: Split, renders: bool) -> Result<Self, EnvError> {
         config.validate()?;
         field::at_least_one("n_envs", envs.len() as u64)?;
         let n_envs = envs.len();
@@ -95,7 +100,7 @@ impl GymVec {
             workers.push(Worker::start(config, global(rows))?);
             Ok::<_, GymError>(workers)
         })?);
-        let description = describe(&workers.0, config)?;
+        let description = describe(&workers.0, config, renders)?;
         let spec = description.spec(config, n_envs)?;
         let (slabs, file) = SharedSlabs::new(Layout::new(&spec), &config.id)?;
         for worker in &workers.0 {
@@ -140,6 +145,31 @@ impl GymVec {
     /// Ids of the worker processes.
     pub fn process_ids(&self) -> Vec<u32> {
         self.workers.iter().map(Worker::process_id).collect()
+    }
+
+    /// Seconds of a step in a video.
+    pub(crate) fn frame_secs(&self) -> f64 {
+        self.description.frame_secs()
+    }
+
+    /// A frame of the first environment after the last reset or step, before an automatic reset.
+    pub(crate) fn frame(&mut self) -> Result<Frame, EnvError> {
+        self.check()?;
+        self.read_frame().map_err(|error| self.fail(error))
+    }
+
+    fn read_frame(&self) -> Result<Frame, GymError> {
+        const HEAD: usize = 8;
+        const MOST: u64 = HEAD as u64 + 3 * (Frame::MAX_SIDE as u64).pow(2);
+        let worker = &self.workers[0];
+        worker.order(b'p', "render")?;
+        let body = worker.answer_up_to(MOST, b'p', "render")?;
+        let bad = |rule: String| GymError::Space { id: self.config.id.clone(), rule };
+        let Some((head, rgb)) = body.split_first_chunk::<HEAD>() else {
+            return Err(bad(format!("a frame must begin with its width and height, got {} bytes", body.len())));
+        };
+        let [width, height] = [0, 4].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+        Frame::new(width, height, rgb.to_vec()).map_err(|error| bad(error.to_string()))
     }
 
     /// The error of an earlier call.
@@ -382,9 +412,9 @@ fn end(workers: &[Worker], kindly: bool) {
 }
 
 /// Creates the environments of all workers; all must be the same.
-fn describe(workers: &[Worker], config: &GymConfig) -> Result<Description, GymError> {
+fn describe(workers: &[Worker], config: &GymConfig, renders: bool) -> Result<Description, GymError> {
     for worker in workers {
-        worker.order_with(b'c', config.for_worker(worker.envs.clone()).as_bytes(), "make")?;
+        worker.order_with(b'c', config.for_worker(worker.envs.clone(), renders).as_bytes(), "make")?;
     }
     let mut first = None;
     for worker in workers {

@@ -149,8 +149,8 @@ impl GymConfig {
         format!("{} {} {wrappers:?} {:?}", self.id, json_of(&self.kwargs), self.max_episode_steps)
     }
 
-    /// The settings of one worker as JSON.
-    pub(crate) fn for_worker(&self, envs: std::ops::Range<usize>) -> String {
+    /// The settings of one worker as JSON. With `renders`, its environments make frames.
+    pub(crate) fn for_worker(&self, envs: std::ops::Range<usize>, renders: bool) -> String {
         let text = |value: &str| PyValue::Text(value.to_owned());
         let count = |value: usize| PyValue::Int(value as i64);
         let wrapper = |wrapper: &GymWrapper| {
@@ -166,6 +166,7 @@ impl GymConfig {
             ("import", PyValue::List(self.import.iter().map(|module| text(module)).collect()).json()),
             ("wrappers", PyValue::List(self.wrappers.iter().map(wrapper).collect()).json()),
             ("max_episode_steps", self.max_episode_steps.map_or("null".to_owned(), |n| n.to_string())),
+            ("render", PyValue::Bool(renders).json()),
             ("envs", PyValue::List(vec![count(envs.start), count(envs.end)]).json()),
         ];
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
@@ -224,7 +225,7 @@ mod tests {
         let toml = "id = 'A'\n[kwargs]\nflag = true\nn = 3\nx = 3.0\nlimit = -inf\nname = 'a\"b'\nshape = [84, 84]\nlap = { on = false }";
         let config: GymConfig = toml::from_str(toml).expect("it is valid");
         let expected = r#""kwargs":{"flag":true,"lap":{"on":false},"limit":-Infinity,"n":3,"name":"a\"b","shape":[84,84],"x":3.0}"#;
-        assert!(config.for_worker(0..2).contains(expected), "{}", config.for_worker(0..2));
+        assert!(config.for_worker(0..2, false).contains(expected), "{}", config.for_worker(0..2, false));
         let again: GymConfig = toml::from_str(&toml::to_string(&config).expect("it serializes")).expect("it is valid");
         assert_eq!(again, config);
     }

@@ -15,6 +15,8 @@ pub(crate) struct Description {
     /// Whether Gymnasium itself has the environment.
     is_gymnasium_s: bool,
     pub(crate) not_saved_because: Option<String>,
+    /// Steps per second in a video, if the environments make frames and say so.
+    render_fps: Option<f64>,
     pub(crate) versions: Versions,
 }
 
@@ -78,6 +80,11 @@ impl Description {
         }
         spec.validate().map_err(|error| refused(error.to_string()))?;
         Ok(spec)
+    }
+
+    /// Seconds of a step in a video, from `metadata["render_fps"]`; 30 steps per second where it is missing or no rate.
+    pub(crate) fn frame_secs(&self) -> f64 {
+        1.0 / self.render_fps.filter(|rate| (0.001..=1e6).contains(rate)).unwrap_or(30.0)
     }
 
     /// See [`GymConfig::truncation_interval`].

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use brasa_env::{
-    Baseline, BaselineKind, EnvBatch, EnvError, Evaluation, Outcome, RandomController, Scenario, Space, Split, Who,
-    evaluate_by_playing, find_baseline,
+    Baseline, BaselineKind, EnvBatch, EnvError, Evaluation, Frame, Outcome, RandomController, RenderedEnv, Scenario,
+    Shown, Space, Split, Who, evaluate_by_playing, find_baseline,
 };
 
 use crate::{GymConfig, GymVec};
@@ -57,6 +57,11 @@ impl Scenario for Gymnasium {
         vec![Baseline::new(RANDOM, BaselineKind::Idle)]
     }
 
+    /// The environment with `render_mode="rgb_array"`, and its `metadata["render_fps"]`, 30 if it has none.
+    fn rendered(&self, env: usize) -> Result<Option<Box<dyn RenderedEnv>>, EnvError> {
+        Ok(Some(Box::new(Rendered(GymVec::make(&self.config, env..env + 1, Split::Evaluation, true)?))))
+    }
+
     /// As the default, except for `random`, which has its own random stream in each episode.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         let Who::Baseline(name) = who else { return evaluate_by_playing(self, who, evaluation) };
@@ -67,5 +72,22 @@ impl Scenario for Gymnasium {
         };
         let mut random = RandomController::new(&action, evaluation.seed, evaluation.episodes.clone());
         evaluate_by_playing(self, Who::Controller(&mut random), evaluation)
+    }
+}
+
+/// An environment that makes frames.
+struct Rendered(GymVec);
+
+impl RenderedEnv for Rendered {
+    fn batch(&mut self) -> &mut dyn EnvBatch {
+        &mut self.0
+    }
+
+    fn frame_secs(&self) -> f64 {
+        self.0.frame_secs()
+    }
+
+    fn render(&mut self, _: &Shown<'_>) -> Result<Frame, EnvError> {
+        self.0.frame()
     }
 }

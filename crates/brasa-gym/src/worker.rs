@@ -133,8 +133,13 @@ impl Worker {
 
     /// Waits for an answer with a body.
     pub(crate) fn answer(&self, kind: u8, what: &'static str) -> Result<Vec<u8>, GymError> {
+        self.answer_up_to(MOST_BYTES, kind, what)
+    }
+
+    /// Waits for an answer with a body of at most `most` bytes.
+    pub(crate) fn answer_up_to(&self, most: u64, kind: u8, what: &'static str) -> Result<Vec<u8>, GymError> {
         self.reply(kind, what)?;
-        self.body(what)
+        self.body(most, what)
     }
 
     /// Waits until the process has started; skips what the interpreter prints before.
@@ -156,7 +161,7 @@ impl Worker {
         match kind {
             // A byte that something else wrote to the pipe would shift this reply and all that follow.
             kind if number == self.orders.get() && kind == expected => Ok(()),
-            b'e' if number == self.orders.get() => Err(self.reported(&self.body(what)?, what)),
+            b'e' if number == self.orders.get() => Err(self.reported(&self.body(MOST_BYTES, what)?, what)),
             _ => {
                 let (last, expected) = (self.orders.get(), char::from(expected));
                 let got = head.escape_ascii();
@@ -171,12 +176,12 @@ impl Worker {
         GymError::System { id: self.id.clone(), what: "a reply of a worker process", message }
     }
 
-    fn body(&self, what: &'static str) -> Result<Vec<u8>, GymError> {
+    fn body(&self, most: u64, what: &'static str) -> Result<Vec<u8>, GymError> {
         let mut size = [0; 8];
         self.receive(&mut size, what)?;
         let size = u64::from_le_bytes(size);
-        if size > MOST_BYTES {
-            return Err(self.bad_reply(format!("it announces {size} bytes, at most {MOST_BYTES} are read")));
+        if size > most {
+            return Err(self.bad_reply(format!("it announces {size} bytes, at most {most} are read")));
         }
         let (size, mut body) = (size as usize, Vec::new());
         while body.len() < size {

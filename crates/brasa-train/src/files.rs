@@ -1,7 +1,7 @@
 //! Files that are either complete or absent.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Writes `bytes` to a temporary file beside `path`, syncs and renames it. A reader sees the old file or the new one.
@@ -40,20 +40,23 @@ pub fn is_standard_output(path: &Path) -> bool {
 /// - A symbolic link: to the file to which it points. The link stays.
 /// - Anything else that exists, such as a pipe or a device: it is opened and written, and stays what it is.
 ///
+/// [`OutputFile`] is the same for what is written little by little.
+///
 /// # Errors
 /// If a file system operation fails; a regular file is then unchanged.
-pub fn write_output(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_output(path: &Path, mut bytes: &[u8]) -> io::Result<()> {
+    copy_output(path, &mut bytes)
+}
+
+/// As [`write_output`], with everything that `from` gives.
+fn copy_output(path: &Path, from: &mut dyn Read) -> io::Result<()> {
     if is_standard_output(path) {
         let mut out = io::stdout().lock();
-        return out.write_all(bytes).and_then(|()| out.flush());
+        return io::copy(from, &mut out).and_then(|_| out.flush());
     }
-    match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => {
-            let mut file = OpenOptions::new().write(true).open(path)?;
-            return file.write_all(bytes).and_then(|()| file.flush());
-        }
-        // A missing file, or one that the system does not let us see: creating it gives the reason.
-        _ => {}
+    if is_foreign_output(path) {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        return io::copy(from, &mut file).and_then(|_| file.flush());
     }
     let path = end_of_links(path)?;
     let Some(name) = path.file_name() else {
@@ -63,7 +66,7 @@ pub fn write_output(path: &Path, bytes: &[u8]) -> io::Result<()> {
     temporary.push(name);
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(temporary);
-    let written = write_synced(&temporary, bytes)
+    let written = copy_synced(&temporary, from)
         .and_then(|()| match fs::metadata(&path) {
             Ok(old) => fs::set_permissions(&temporary, old.permissions()),
             Err(_) => Ok(()),
@@ -75,6 +78,67 @@ pub fn write_output(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     written?;
     sync_parent(&path)
+}
+
+/// Whether something is at `path` that is not a regular file. A missing file, or one that the system does not let us see, is none: creating it
+/// gives the reason.
+fn is_foreign_output(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
+/// A result that is written little by little, and appears at the place that a user named when it is complete ([`OutputFile::publish`]).
+///
+/// Until then, it is a file without a name, which disappears with the process. It can be sought, whatever the place is.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl OutputFile {
+    /// An empty result for `path`, which is not touched. For a regular file it is on the same file system.
+    ///
+    /// # Errors
+    /// If the directory of `path` is missing or cannot be written, or if `path` is a directory.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let file = if is_standard_output(path) {
+            tempfile::tempfile()?
+        } else if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        } else if is_foreign_output(path) {
+            tempfile::tempfile()?
+        } else {
+            let end = end_of_links(path)?;
+            let parent = end.parent().filter(|parent| !parent.as_os_str().is_empty());
+            tempfile::tempfile_in(parent.unwrap_or(Path::new(".")))?
+        };
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// Writes the whole result to its place, as [`write_output`] does.
+    ///
+    /// # Errors
+    /// As [`write_output`].
+    pub fn publish(mut self) -> io::Result<()> {
+        self.file.rewind()?;
+        copy_output(&self.path, &mut self.file)
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for OutputFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
 }
 
 /// The path behind symbolic links, which need not exist.
@@ -92,10 +156,15 @@ fn end_of_links(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Writes `bytes` to a new file and syncs it.
-pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_synced(path: &Path, mut bytes: &[u8]) -> io::Result<()> {
+    copy_synced(path, &mut bytes)
+}
+
+/// Writes everything that `from` gives to a new file and syncs it.
+fn copy_synced(path: &Path, from: &mut dyn Read) -> io::Result<()> {
     // An existing file could be a symbolic link.
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
+    io::copy(from, &mut file)?;
     file.sync_all()
 }
 

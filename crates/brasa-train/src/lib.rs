@@ -43,7 +43,7 @@ mod training;
 pub use checkpoint::{Checkpoint, CheckpointError, Checkpoints, Manifest};
 pub use error::TrainError;
 pub use evaluate::evaluate;
-pub use files::{is_standard_output, write_atomically, write_output};
+pub use files::{OutputFile, is_standard_output, write_atomically, write_output};
 pub use footprint::{Footprint, Work};
 pub use iteration::{Counters, Iteration};
 pub use log::{StandardError, close_log, is_quiet, note, open_log, say, say_progress, set_quiet, utc_now};

@@ -28,3 +28,5 @@ mod resume;
 mod search;
 mod sweep;
 mod versions;
+#[cfg(unix)]
+mod video;

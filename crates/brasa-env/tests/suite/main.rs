@@ -5,4 +5,5 @@ mod common;
 mod contract;
 mod endless;
 mod executors;
+mod rendered;
 mod wrappers;

@@ -2,12 +2,16 @@
 
 use brasa_device::open_named;
 
+use super::record;
 use crate::args::EvalArgs;
 use crate::comparison::Question;
 use crate::load::Finished;
 use crate::{ExperimentError, Registry};
 
-pub fn run(registry: &Registry, args: &EvalArgs) -> Result<String, ExperimentError> {
+pub fn run(program: &str, registry: &Registry, args: &EvalArgs) -> Result<String, ExperimentError> {
+    if let Some(path) = &args.video {
+        return record::run(program, registry, args, path);
+    }
     let device = args.device.as_deref().map(open_named).transpose()?;
     let run = Finished::open(registry, &args.run_dir, &args.set, device, args.best, args.trust)?;
     let metrics = run.run_dir.metrics()?;

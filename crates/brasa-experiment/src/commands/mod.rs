@@ -10,6 +10,7 @@ pub mod import;
 pub mod list;
 pub mod new;
 pub mod plan;
+mod record;
 pub mod reference;
 pub mod report;
 pub mod search;

@@ -12,6 +12,7 @@ are counted from 1 in the order of the commands.
     o  reset one                 its index, 8 bytes           d
     v  save                                                   v and the saved states
     l  load                      saved states                 d
+    p  picture of the first one                               p, width and height (4 bytes each), and its pixels
 
 Every command may be answered by `e` and an error as JSON. Observations, rewards and flags are written to the shared memory. The end
 of the first pipe ends the worker.
@@ -53,6 +54,8 @@ def reason_not_to_save(env):
 # ---- Environments
 
 ENVS = []
+# Largest width and height of a frame, as `brasa_env::Frame::MAX_SIDE`.
+MAX_SIDE = 4096
 
 
 def create(config):
@@ -69,6 +72,8 @@ def create(config):
     for module in config["import"]:
         import_named(module)
     kwargs = {"disable_env_checker": True, **config["kwargs"]}
+    if config["render"]:
+        kwargs["render_mode"] = "rgb_array"
     if config["max_episode_steps"] is not None:
         kwargs["max_episode_steps"] = config["max_episode_steps"]
     wrappers = []
@@ -84,7 +89,7 @@ def create(config):
         for wrapper, arguments in wrappers:
             env = wrapper(env, **arguments)
         ENVS.append(env)
-    return Worker(config["envs"][0])
+    return Worker(config["envs"][0], config["render"])
 
 
 def define_raw_rewards():
@@ -131,6 +136,11 @@ def import_named(module):
 def make(name, kwargs):
     try:
         return gymnasium.make(name, **kwargs)
+    except TypeError as error:
+        # Its constructor takes no such argument.
+        if kwargs.get("render_mode") == "rgb_array" and "render_mode" in str(error):
+            refuse_render(str(error))
+        raise
     except gymnasium.error.UnregisteredEnv as error:
         raise Refused("unknown_id", str(error))
     except gymnasium.error.DependencyNotInstalled as error:
@@ -139,9 +149,16 @@ def make(name, kwargs):
         raise Refused("missing", str(error), package=(error.name or "").split(".")[0] or None)
 
 
+def refuse_render(reason):
+    refuse_space(f"a video needs `render_mode=\"rgb_array\"`, which this environment does not support: {reason}")
+
+
 class Worker:
-    def __init__(self, first_env):
+    def __init__(self, first_env, renders):
         self.first_env = first_env
+        self.renders = renders
+        # A frame of the first environment at the end of its last episode, until its next step.
+        self.frame = None
         # Index of the environment that is in use, for errors.
         self.at = 0
         env = ENVS[0]
@@ -152,6 +169,9 @@ class Worker:
             obs, info = env.reset(seed=0)
         self.mask_from = self.find_masks(ENVS[-1], info) if self.actions.discrete else None
         self.at = 0
+        if renders:
+            # An environment that cannot is found out before anything is written.
+            self.render()
 
     @staticmethod
     def find_masks(env, info):
@@ -171,12 +191,43 @@ class Worker:
             "max_episode_steps": spec.max_episode_steps if spec else None,
             "is_gymnasium_s": entry.startswith("gymnasium.envs."),
             "not_saved_because": reason_not_to_save(env),
+            "render_fps": self.frames_per_sec() if self.renders else None,
             "versions": {
                 "python": sys.version.split()[0],
                 "gymnasium": gymnasium.__version__,
                 "numpy": np.__version__,
             },
         }
+
+    @staticmethod
+    def frames_per_sec():
+        try:
+            rate = float(ENVS[0].metadata.get("render_fps"))
+        except (AttributeError, TypeError, ValueError):
+            return None
+        return rate if math.isfinite(rate) else None
+
+    def render(self):
+        """A frame of the first environment."""
+        self.at = 0
+        try:
+            frame = ENVS[0].render()
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise Refused("missing", str(error), package=None)
+        if frame is None:
+            modes = (getattr(ENVS[0], "metadata", None) or {}).get("render_modes", [])
+            refuse_render(f"`render()` returned nothing, its modes are {modes}")
+        if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+            what = f"{frame.dtype} of shape {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
+            refuse_render(f"`render()` must return an array of uint8 with the shape (height, width, 3), got {what}")
+        if max(frame.shape) > MAX_SIDE:
+            refuse_space(f"a frame must have at most {MAX_SIDE} pixels in each direction, got the shape {frame.shape}")
+        return frame
+
+    def picture(self):
+        frame = self.render() if self.frame is None else self.frame
+        height, width, _ = frame.shape
+        return struct.pack("<II", width, height) + frame.tobytes()
 
     def attach(self, layout):
         """Maps the shared memory; rows of this worker only."""
@@ -229,6 +280,7 @@ class Worker:
     def step(self):
         # The parent has cleared the flags.
         put, rewards, masked = self.put, self.rewards, self.mask_from is not None
+        self.frame = None
         for (self.at, step, view), action in zip(self.loop, self.actions.of(self.rows)):
             obs, reward, terminated, truncated, info = step(action)
             put(view, obs)
@@ -239,6 +291,8 @@ class Worker:
             if masked:
                 self.put_mask(self.next_masks[self.at], self.at, info, terminated)
             if terminated or truncated:
+                if self.renders and self.at == 0:
+                    self.frame = self.render()
                 self.flags[self.at] = (TERMINATED if terminated else 0) | (TRUNCATED if truncated else 0)
                 self.begin(self.at)
 
@@ -268,6 +322,7 @@ class Worker:
     def reset(self):
         for at in range(len(ENVS)):
             self.begin(at)
+        self.frame = None
 
     def save(self):
         parts = []
@@ -333,6 +388,8 @@ def main():
                 send(done)
             elif command == b"v":
                 send_body(b"v" + number_of_reply, worker.save())
+            elif command == b"p":
+                send_body(b"p" + number_of_reply, worker.picture())
             elif command == b"l":
                 worker.load(receive_body())
                 send(done)

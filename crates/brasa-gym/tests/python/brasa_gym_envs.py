@@ -189,6 +189,58 @@ class Faulty(gymnasium.Env):
         return obs, reward, False, False, {}
 
 
+class Drawn(gymnasium.Env):
+    """A pixel that moves by a column in each step of an episode of four steps. `fault` says what is wrong with its frames."""
+
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 10}
+    observation_space = spaces.Box(0.0, 4.0, (1,))
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, render_mode=None, fault="none"):
+        self.render_mode, self.fault, self.size = render_mode, fault, (6, 5)
+        if fault == "rate":
+            self.metadata = {"render_fps": float("inf")}
+        # Frames as no worker writes them: their sides do not fit their bytes, or there are too many bytes.
+        if fault == "sides":
+            self.lie((1 << 31).to_bytes(4, "little") * 2 + bytes(30))
+        if fault == "bytes":
+            self.lie(bytes(60_000_000))
+        if fault == "empty":
+            self.lie(b"")
+
+    @staticmethod
+    def lie(body):
+        import __main__
+
+        __main__.Worker.picture = lambda _: body
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.fault == "grows":
+            self.size = (6, 5 + self.steps)
+        return np.array([self.steps], np.float32), 1.0, self.steps == 4, False, {}
+
+    def render(self):
+        if self.render_mode != "rgb_array" or self.fault == "nothing":
+            return None
+        if self.fault == "raise":
+            raise RuntimeError("no display")
+        if self.fault == "floats":
+            return np.zeros((5, 6, 3))
+        if self.fault == "gray":
+            return np.zeros((5, 6), np.uint8)
+        if self.fault == "wide":
+            return np.zeros((1, 5000, 3), np.uint8)
+        frame = np.zeros((self.size[1], self.size[0], 3), np.uint8)
+        frame[2, self.steps] = (255, 128, 0)
+        return frame
+
+
 class Scaled(gymnasium.Wrapper):
     """Rewards times a factor."""
 
@@ -208,5 +260,6 @@ for name, entry in {
     "Worded": Worded,
     "Locked": Locked,
     "Faulty": Faulty,
+    "Drawn": Drawn,
 }.items():
     gymnasium.register(f"brasa/{name}-v0", entry_point=entry)

@@ -5,4 +5,5 @@ mod common;
 mod contract;
 mod faults;
 mod golden;
+mod rendered;
 mod scenario;

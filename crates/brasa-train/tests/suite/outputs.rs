@@ -1,12 +1,12 @@
 //! Writing to the path of a user: what is there stays what it is.
 
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use brasa_train::{is_standard_output, write_output};
+use brasa_train::{OutputFile, is_standard_output, write_output};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("it is there").permissions().mode() & 0o777
@@ -98,4 +98,31 @@ fn standard_output_has_several_names() {
         assert!(is_standard_output(Path::new(name)), "{name}");
     }
     assert!(!is_standard_output(Path::new("./-")));
+}
+
+#[test]
+fn a_file_that_grows_appears_when_it_is_complete() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("real"), "old").expect("there is room");
+    fs::set_permissions(at("real"), fs::Permissions::from_mode(0o600)).expect("it is ours");
+    symlink("real", at("link")).expect("links are supported");
+    for name in ["link", "new"] {
+        let mut file = OutputFile::create(&at(name)).expect("it can be made");
+        file.write_all(b"0 and more").expect("there is room");
+        file.seek(SeekFrom::Start(0)).expect("it can be sought");
+        file.write_all(b"1").expect("there is room");
+        assert_eq!(fs::read(at("real")).expect("it is there"), b"old");
+        assert_eq!(names(folder.path()), ["link", "real"], "nothing is left if the process ends now");
+        file.publish().expect("it can be written");
+        assert_eq!(fs::read(at(name)).expect("it is there"), b"1 and more");
+        if name == "link" {
+            assert!(at(name).is_symlink() && mode(&at("real")) == 0o600);
+            fs::write(at("real"), "old").expect("there is room");
+        }
+    }
+    drop(OutputFile::create(&at("dropped")).expect("it can be made"));
+    assert_eq!(names(folder.path()), ["link", "new", "real"]);
+    let error = |path: &Path| OutputFile::create(path).expect_err("it cannot be made").kind();
+    assert_eq!((error(&at("nowhere/file")), error(folder.path())), (ErrorKind::NotFound, ErrorKind::IsADirectory));
 }

@@ -1,0 +1,160 @@
+//! Frames of episodes, for videos.
+
+use ndarray::ArrayView2;
+
+use crate::play::Playing;
+use crate::{Controller, EnvBatch, EnvError, Episode, InvalidField, MAX_EPISODE_STEPS, field};
+
+/// A picture in 8-bit RGB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    width: u32,
+    height: u32,
+    rgb: Vec<u8>,
+}
+
+impl Frame {
+    /// Largest width and height, in pixels.
+    pub const MAX_SIDE: u32 = 4096;
+
+    /// A frame of `height` rows with `width` pixels, each of which has the bytes red, green and blue in `rgb`.
+    ///
+    /// # Errors
+    /// [`InvalidField`] unless width and height are in `[1, 4096]`, and for another number of bytes than `3 * width * height`.
+    ///
+    /// ```
+    /// use brasa_env::Frame;
+    ///
+    /// let red = Frame::new(2, 1, vec![255, 0, 0, 255, 0, 0])?;
+    /// assert_eq!((red.width(), red.height()), (2, 1));
+    /// let error = Frame::new(5000, 1, Vec::new()).unwrap_err().to_string();
+    /// assert_eq!(error, "`frame width` must be in [1, 4096] pixels, got 5000");
+    /// # Ok::<(), brasa_env::InvalidField>(())
+    /// ```
+    pub fn new(width: u32, height: u32, rgb: Vec<u8>) -> Result<Self, InvalidField> {
+        for (name, side) in [("frame width", width), ("frame height", height)] {
+            field::rule((1..=Self::MAX_SIDE).contains(&side), name, "must be in [1, 4096] pixels", side)?;
+        }
+        let bytes = 3 * width as usize * height as usize;
+        field::rule(
+            rgb.len() == bytes,
+            "frame bytes",
+            format!("must be {bytes} for {width}x{height} pixels"),
+            rgb.len(),
+        )?;
+        Ok(Self { width, height, rgb })
+    }
+
+    /// Pixels per row.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Number of rows.
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// Red, green and blue of each pixel, row by row from the top.
+    pub fn rgb(&self) -> &[u8] {
+        &self.rgb
+    }
+}
+
+/// What a reset or a step led to, before an automatic reset.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// `[n_agents, obs width - shared width]`: the observations.
+    pub obs: ArrayView2<'a, f32>,
+    /// `[1, shared width]`: the part of the observation that all agents share.
+    pub shared: ArrayView2<'a, f32>,
+    /// `[n_agents, action width]`: the actions of the step; `None` after a reset.
+    pub actions: Option<ArrayView2<'a, f32>>,
+}
+
+/// One environment that draws its states: see [`Scenario::rendered`](crate::Scenario::rendered).
+pub trait RenderedEnv: Send {
+    /// The environment, a batch of one.
+    fn batch(&mut self) -> &mut dyn EnvBatch;
+
+    /// Duration of a step in a video, in s.
+    fn frame_secs(&self) -> f64;
+
+    /// Draws the state after the last reset or step, before an automatic reset. All frames of an environment have one size.
+    ///
+    /// # Errors
+    /// If the environment cannot draw it.
+    fn render(&mut self, shown: &Shown<'_>) -> Result<Frame, EnvError>;
+}
+
+/// A [`RenderedEnv`] whose frames are a function of observations and actions.
+pub struct DrawnEnv<B, D> {
+    batch: B,
+    frame_secs: f64,
+    draw: D,
+}
+
+impl<B, D> DrawnEnv<B, D>
+where
+    B: EnvBatch,
+    D: FnMut(&Shown<'_>) -> Result<Frame, EnvError> + Send,
+{
+    /// The only environment of `batch`, whose states are drawn by `draw`, with `frame_secs` seconds for each step.
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for another number of environments than 1, and for a duration that is not finite and above 0.
+    pub fn new(batch: B, frame_secs: f64, draw: D) -> Result<Self, EnvError> {
+        field::rule(batch.n_envs() == 1, "n_envs", "must be 1 for a rendered environment", batch.n_envs())?;
+        field::positive("frame_secs", frame_secs)?;
+        Ok(Self { batch, frame_secs, draw })
+    }
+}
+
+impl<B, D> RenderedEnv for DrawnEnv<B, D>
+where
+    B: EnvBatch,
+    D: FnMut(&Shown<'_>) -> Result<Frame, EnvError> + Send,
+{
+    fn batch(&mut self) -> &mut dyn EnvBatch {
+        &mut self.batch
+    }
+
+    fn frame_secs(&self) -> f64 {
+        self.frame_secs
+    }
+
+    fn render(&mut self, shown: &Shown<'_>) -> Result<Frame, EnvError> {
+        (self.draw)(shown)
+    }
+}
+
+/// Runs the first episode of `env` with `seed`, the same as in [`play_episodes`](crate::play_episodes). `each` is called after the reset and
+/// after each step, with `true` at the end of the episode. It renders the frames that it needs.
+///
+/// # Errors
+/// Those of the environment, the controller and `each`; [`EnvError::Endless`] as in [`play_episodes`](crate::play_episodes).
+pub fn play_rendered<E: From<EnvError>>(
+    env: &mut (dyn RenderedEnv + '_),
+    controller: &mut (dyn Controller + '_),
+    seed: u64,
+    mut each: impl FnMut(&mut dyn RenderedEnv, &Shown<'_>, bool) -> Result<(), E>,
+) -> Result<Episode, E> {
+    let mut playing = Playing::start(env.batch(), seed)?;
+    let mut first = None;
+    for step in 0..=MAX_EPISODE_STEPS {
+        if step > 0 {
+            playing.step(env.batch(), controller)?;
+            first = playing.ended.drain(..).next();
+        }
+        let (slabs, actions) = (&playing.slabs, playing.actions.view());
+        let shown = match step {
+            0 => Shown { obs: slabs.obs.view(), shared: slabs.shared.view(), actions: None },
+            _ => Shown { obs: slabs.next_obs.view(), shared: slabs.next_shared.view(), actions: Some(actions) },
+        };
+        each(env, &shown, first.is_some())?;
+        if let Some(episode) = first {
+            return Ok(episode);
+        }
+    }
+    Err(EnvError::Endless { env: 0, steps: MAX_EPISODE_STEPS }.into())
+}
