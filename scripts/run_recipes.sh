@@ -27,7 +27,8 @@ run() {
 export -f run
 
 tasks() {
-  for card in rtx-4060-laptop rtx-4060 rtx-5090 t4 v100; do
+  # Those that take longest come first.
+  for card in rtx-4060 rtx-5090 rtx-4060-laptop t4 v100; do
     for recipe in configs/"$card"/*.toml; do
       echo train "$card" "$recipe"
       echo plan "$card" "$recipe"
