@@ -118,7 +118,10 @@ impl Need {
         };
         profile.check_precision(train.precision)?;
         let footprint = autocast(train.precision, || experiment.plan.footprint(&context))?;
-        let Some(footprint) = footprint else { return Ok(None) };
+        let Some(mut footprint) = footprint else { return Ok(None) };
+        if train.pipeline {
+            footprint = footprint.pipelined(!experiment.plan.replays());
+        }
         let envs_on_device = placed.into_inner().is_some();
         let parts = parts(experiment, &footprint, on_host, envs_on_device || on_host);
         let during = |phase| parts.iter().filter(|part| part.during == phase).map(|part| part.bytes).sum::<f64>();

@@ -57,10 +57,11 @@ impl Footprint {
     #[must_use]
     pub fn pipelined(mut self, has_rollouts: bool) -> Self {
         if has_rollouts {
-            // The next rollout; the weights that collect it, as layers and for a checkpoint; those that the update replaces.
+            // The next rollout; the weights that collect it, and their copy for a checkpoint; what products keep in the thread that collects.
             self.stored *= 2.0;
             self.bookkeeping *= 2.0;
-            self.learner += 3.0 * self.weights;
+            self.learner += 2.0 * self.weights;
+            self.workspace *= 2.0;
         }
         self.learning.bytes += self.acting.bytes.max(self.stepping.bytes);
         self

@@ -237,7 +237,7 @@ where
         rollout: Rollout<E::Obs, E::Action>,
         progress: Progress,
     ) -> Result<Metrics, TrainError> {
-        // The update comes first: its weights and the state of the environments are those of a resumed run.
+        // Taken before the update and the rollout: from these, a resumed run collects the rollout again.
         let policy = self.learner.policy(progress);
         let (env, weights) = (self.rollouts.env.save(), self.learner.save().policy);
         let (index, mut clock) = (self.tally.counters.iterations + 1, self.tally.clock.fork());

@@ -43,6 +43,7 @@ pub fn run(program: &str, registry: &Registry, args: &SweepArgs) -> Result<Strin
     let go_on = format!("interrupted; continue with `{}`", command_line(program, args, out));
     let lock = Lock::of(out)?;
     if lock.waited {
+        // Runs that ended meanwhile have other states.
         trainings = self::trainings(registry, &runs)?;
     }
     train_all(&Signals::new(), args.jobs, out, &runs, &trainings, &go_on)?;

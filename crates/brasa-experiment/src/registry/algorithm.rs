@@ -326,8 +326,7 @@ where
         let learner = || self.learner(context);
         let gamma = learner()?.gamma();
         let envs = |n| context.envs_of::<Obs>(n, gamma);
-        let footprint = OnPolicy::footprint(envs, learner, context.n_envs(), context.run)?;
-        Ok(footprint.map(|footprint| if context.is_pipelined() { footprint.pipelined(true) } else { footprint }))
+        OnPolicy::footprint(envs, learner, context.n_envs(), context.run)
     }
 
     fn sizes(&self) -> Vec<Size> {
@@ -559,9 +558,7 @@ where
 {
     config.validate().map_err(ExperimentError::in_section(OFF_POLICY))?;
     let gamma = learner()?.gamma();
-    let envs = |n| context.envs_of(n, gamma);
-    let footprint = ReplayLoop::<O, L>::footprint(envs, learner, config, context.n_envs(), context.run)?;
-    Ok(footprint.map(|footprint| if context.is_pipelined() { footprint.pipelined(false) } else { footprint }))
+    ReplayLoop::<O, L>::footprint(|n| context.envs_of(n, gamma), learner, config, context.n_envs(), context.run)
 }
 
 /// For policies that need no adaptation.
