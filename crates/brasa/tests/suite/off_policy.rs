@@ -23,7 +23,7 @@ use brasa::sac::{EntCoef, Sac, SacConfig};
 use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training};
 use brasa_test::{device, slow};
 use burn::tensor::Tensor;
-use common::{TestEnv, episodes_of, low_precisions, mean_return, over_seeds};
+use common::{TestEnv, episodes_of, low_precisions, mean_return, over_seeds, quick, trained};
 use ndarray::{ArrayView1, ArrayViewMut1};
 
 fn sac<E: Env>(
@@ -60,25 +60,9 @@ where
     L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist,
     L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>>,
 {
-    let run = Run { total_env_steps, seed };
-    let mut training = OffPolicy::new(env, learner, config, run).expect("the environments start");
-    while !training.is_done() {
-        training.iterate().expect("training goes on");
-    }
+    let training = trained(env, learner, config, Run { total_env_steps, seed });
     let updates = training.counters().updates;
     (training.into_parts().1, updates)
-}
-
-/// A loop that solves a probe within a second or two.
-fn quick() -> OffPolicyConfig {
-    OffPolicyConfig {
-        learning_starts: 200,
-        train_freq: 8,
-        updates_per_step: 0.5,
-        batch_size: 64,
-        replay: ReplayConfig { capacity: 4000, ..ReplayConfig::default() },
-        ..OffPolicyConfig::default()
-    }
 }
 
 fn quick_dqn() -> (QNetworkConfig, DqnConfig) {

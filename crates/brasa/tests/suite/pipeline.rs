@@ -177,18 +177,18 @@ fn actions_come_from_the_policy_of_one_update_earlier() {
     assert_eq!(updates(&|| off_policy(1e-2, true)), updates(&|| off_policy(1e-2, false)));
 }
 
-/// How many updates have begun, and how many steps were taken while one was under way.
+/// Whether an update is under way (0 or 1), and how many steps were taken during one.
 #[derive(Clone, Default)]
 struct Meeting {
     updating: Arc<AtomicU64>,
     met: Arc<AtomicU64>,
 }
 
-/// CartPole whose step waits a moment for an update that is under way.
-struct Waits(CartPole, Meeting, u64);
+/// An environment whose steps are passed on by a function.
+struct Hooked<E, F>(E, F);
 
-impl Env for Waits {
-    type State = <CartPole as Env>::State;
+impl<E: Env, F: FnMut(Step) -> Step + Send + 'static> Env for Hooked<E, F> {
+    type State = E::State;
     fn obs_space(&self) -> Space {
         self.0.obs_space()
     }
@@ -199,16 +199,7 @@ impl Env for Waits {
         self.0.reset(rng, obs);
     }
     fn step(&mut self, action: ArrayView1<f32>, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
-        self.2 += 1;
-        // Before the first update there is none to meet.
-        if self.2 > 40 {
-            let begin = Instant::now();
-            while self.1.updating.load(Ordering::SeqCst) == 0 && begin.elapsed() < Duration::from_millis(4) {
-                std::thread::yield_now();
-            }
-            self.1.met.fetch_add(self.1.updating.load(Ordering::SeqCst), Ordering::SeqCst);
-        }
-        self.0.step(action, rng, obs)
+        (self.1)(self.0.step(action, rng, obs))
     }
     fn state(&self) -> Self::State {
         self.0.state()
@@ -216,6 +207,23 @@ impl Env for Waits {
     fn set_state(&mut self, state: Self::State) {
         self.0.set_state(state);
     }
+}
+
+/// CartPole whose step waits a moment for an update that is under way.
+fn waits(meeting: &Meeting) -> impl Env {
+    let (meeting, mut n) = (meeting.clone(), 0);
+    Hooked(CartPole::default(), move |step| {
+        n += 1;
+        // Before the first update there is none to meet.
+        if n > 40 {
+            let begin = Instant::now();
+            while meeting.updating.load(Ordering::SeqCst) == 0 && begin.elapsed() < Duration::from_millis(4) {
+                std::thread::yield_now();
+            }
+            meeting.met.fetch_add(meeting.updating.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
+        step
+    })
 }
 
 /// A learner that says when it updates, and takes at least five milliseconds.
@@ -270,7 +278,7 @@ impl<L: OffPolicyLearner> OffPolicyLearner for Says<L> {
 fn environments_step_during_updates() {
     for pipelined in [true, false] {
         let meeting = Meeting::default();
-        let env = envs(|| Waits(CartPole::default(), meeting.clone(), 0), false);
+        let env = envs(|| waits(&meeting), false);
         let learner = Says(ppo(env.spec(), 1e-3, 1), meeting.clone());
         let run = Run { total_env_steps: 300, seed: 0 };
         let mut training = OnPolicy::new(env, learner, run).expect("it starts").pipelined(pipelined);
@@ -281,7 +289,7 @@ fn environments_step_during_updates() {
         assert_eq!(met > 0, pipelined, "{met} steps of rollouts met an update");
 
         let meeting = Meeting::default();
-        let env = envs(|| Waits(CartPole::default(), meeting.clone(), 0), true);
+        let env = envs(|| waits(&meeting), true);
         let learner = Says(dqn(env.spec(), 1e-3), meeting.clone());
         let mut training = OffPolicy::new(env, learner, replay(), run).expect("it starts").pipelined(pipelined);
         while !training.is_done() {
@@ -293,36 +301,17 @@ fn environments_step_during_updates() {
 }
 
 /// An environment that fails in its thread.
-#[derive(Default)]
-struct Fails(Pendulum, u64);
-
-impl Env for Fails {
-    type State = <Pendulum as Env>::State;
-    fn obs_space(&self) -> Space {
-        self.0.obs_space()
-    }
-    fn action_space(&self) -> Space {
-        self.0.action_space()
-    }
-    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
-        self.0.reset(rng, obs);
-    }
-    fn step(&mut self, action: ArrayView1<f32>, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
-        self.1 += 1;
-        let step = self.0.step(action, rng, obs);
-        if self.1 == 50 { Step { reward: f32::NAN, ..step } } else { step }
-    }
-    fn state(&self) -> Self::State {
-        self.0.state()
-    }
-    fn set_state(&mut self, state: Self::State) {
-        self.0.set_state(state);
-    }
+fn fails() -> impl Env {
+    let mut n = 0;
+    Hooked(Pendulum::default(), move |step| {
+        n += 1;
+        if n == 50 { Step { reward: f32::NAN, ..step } } else { step }
+    })
 }
 
 #[test]
 fn an_error_of_an_environment_ends_the_run() {
-    let env = envs(Fails::default, false);
+    let env = envs(fails, false);
     let learner = ppo(env.spec(), 1e-3, 1);
     let mut training = OnPolicy::new(env, learner, RUN).expect("it starts").pipelined(true);
     let error = training.iterate().expect_err("the second rollout has a reward that is no number").to_string();

@@ -16,7 +16,7 @@ use brasa::td3::{GaussianExploration, Td3, Td3Config};
 use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training};
 use brasa_test::{device, slow};
 use burn::tensor::Tensor;
-use common::{TestEnv, episodes_of, mean_return, over_seeds};
+use common::{TestEnv, episodes_of, mean_return, over_seeds, quick, trained};
 
 type Learner = Td3<DeterministicActor, MlpCritics>;
 
@@ -28,32 +28,6 @@ fn td3<E: Env>(env: &TestEnv<E>, hidden: &[usize], config: Td3Config, seed: u64)
     let actor = DeterministicActor::new(&actor, obs, action, &device, &mut rng(0)).expect("the config is valid");
     let critics = MlpCritics::new(&critics, obs, action, &device, &mut rng(1)).expect("the config is valid");
     Td3::new(actor, critics, config, seed).expect("the config is valid")
-}
-
-/// A training loop after its last step.
-fn trained<E: Env>(
-    env: TestEnv<E>,
-    learner: Learner,
-    config: OffPolicyConfig,
-    run: Run,
-) -> OffPolicy<TestEnv<E>, Learner> {
-    let mut training = OffPolicy::new(env, learner, config, run).expect("the environments start");
-    while !training.is_done() {
-        training.iterate().expect("training goes on");
-    }
-    training
-}
-
-/// A loop that solves a probe within a second or two.
-fn quick() -> OffPolicyConfig {
-    OffPolicyConfig {
-        learning_starts: 200,
-        train_freq: 8,
-        updates_per_step: 0.5,
-        batch_size: 64,
-        replay: ReplayConfig { capacity: 4000, ..ReplayConfig::default() },
-        ..OffPolicyConfig::default()
-    }
 }
 
 fn quick_td3() -> Td3Config {

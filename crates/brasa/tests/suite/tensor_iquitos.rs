@@ -3,6 +3,7 @@
 
 use std::f64::consts::TAU;
 
+use crate::common::tensors::{close, floats, matrix};
 use brasa::core::{HostEnv, Obs, StepBatch, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
 use brasa::energy::iquitos::{
     ActionMode, ArrivalModel, Iquitos, IquitosConfig, ObservationMode, PvModel, RewardKind, SocketActions, VehicleClass,
@@ -10,26 +11,9 @@ use brasa::energy::iquitos::{
 use brasa::env::wrappers::EpisodeStats;
 use brasa::env::{BatchSlabs, EnvBatch, EnvRng, Episode, episode_rng, named_rng};
 use brasa_test::{device, slow};
-use burn::tensor::{Tensor, TensorData};
 use ndarray::Array2;
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Poisson, StandardNormal};
-
-fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
-    tensor.to_data().iter().collect()
-}
-
-fn matrix(values: Vec<f32>, rows: usize) -> Tensor<2> {
-    let width = values.len() / rows;
-    Tensor::from_data(TensorData::new(values, [rows, width]), &device())
-}
-
-fn close(a: &[f32], b: &[f32], what: &str) {
-    assert_eq!(a.len(), b.len(), "{what}");
-    for (i, (a, b)) in a.iter().zip(b).enumerate() {
-        assert!((a - b).abs() <= 1e-4 * b.abs().max(1.0), "{what}, number {i}: {a} instead of {b}");
-    }
-}
 
 /// Uniform numbers from which Box and Muller's formula gives `a` and `b`.
 fn for_normals(a: f64, b: f64) -> [f32; 2] {

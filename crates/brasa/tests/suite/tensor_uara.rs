@@ -3,6 +3,7 @@
 
 use std::f64::consts::TAU;
 
+use crate::common::tensors::{close, floats, matrix};
 use brasa::core::{HostEnv, Rows, StepBatch, Successor, TeamObs, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
 use brasa::env::wrappers::EpisodeStats;
 use brasa::env::{BatchSlabs, EnvBatch, EnvRng, EnvSpec, Episode, episode_rng, named_rng};
@@ -11,26 +12,9 @@ use brasa::uara::{
     Spread, Start, Uara, UaraBatch, UaraConfig,
 };
 use brasa_test::device;
-use burn::tensor::{Tensor, TensorData};
 use ndarray::Array2;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-
-fn floats<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
-    tensor.to_data().iter().collect()
-}
-
-fn matrix(values: Vec<f32>, rows: usize) -> Tensor<2> {
-    let width = values.len() / rows;
-    Tensor::from_data(TensorData::new(values, [rows, width]), &device())
-}
-
-fn close(a: &[f32], b: &[f32], what: &str) {
-    assert_eq!(a.len(), b.len(), "{what}");
-    for (i, (a, b)) in a.iter().zip(b).enumerate() {
-        assert!((a - b).abs() <= 1e-4 * b.abs().max(1.0), "{what}, number {i}: {a} instead of {b}");
-    }
-}
 
 /// Uniform numbers from which Box and Muller's formula gives the normal numbers `z`, in pairs over half of their number.
 fn for_normals(mut z: Vec<f64>) -> Vec<f32> {

@@ -1,10 +1,14 @@
 //! Helpers for tests of learning.
 
-use brasa::core::{HostEnv, Obs, Policy};
+pub mod tensors;
+
+use brasa::buffers::{ReplayConfig, Transitions};
+use brasa::core::{HostEnv, Obs, OffPolicyLearner, Policy, RandomWarmup};
 use brasa::device::Precision;
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, ScaleReward, TimeLimit};
 use brasa::env::{Env, EnvBatch, EnvVec};
-use brasa::train::evaluate;
+use brasa::nn::Persist;
+use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training, evaluate};
 use brasa_test::device;
 use burn::tensor::Tensor;
 
@@ -74,4 +78,29 @@ pub fn over_seeds(name: &str, returns: &[f64]) -> f64 {
     let spread = (returns.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / returns.len() as f64).sqrt();
     println!("{name}: {mean:.1} +- {spread:.1} over {} seeds: {returns:.1?}", returns.len());
     mean
+}
+
+/// A loop that solves a probe within a second or two.
+pub fn quick() -> OffPolicyConfig {
+    OffPolicyConfig {
+        learning_starts: 200,
+        train_freq: 8,
+        updates_per_step: 0.5,
+        batch_size: 64,
+        replay: ReplayConfig { capacity: 4000, ..ReplayConfig::default() },
+        ..OffPolicyConfig::default()
+    }
+}
+
+/// An off-policy loop after its last step.
+pub fn trained<E: Env, L>(env: TestEnv<E>, learner: L, config: OffPolicyConfig, run: Run) -> OffPolicy<TestEnv<E>, L>
+where
+    L: OffPolicyLearner<Batch = Transitions<Obs, Tensor<2>>> + Persist,
+    L::Policy: RandomWarmup<Obs = Obs, Action = Tensor<2>>,
+{
+    let mut training = OffPolicy::new(env, learner, config, run).expect("the environments start");
+    while !training.is_done() {
+        training.iterate().expect("training goes on");
+    }
+    training
 }
