@@ -13,6 +13,7 @@
 //! ```
 
 mod driver;
+mod gpu_settings;
 mod machine;
 mod meter;
 mod monitor;
@@ -23,6 +24,7 @@ mod profile;
 mod roofline;
 
 pub use driver::{GpuDriver, with_driver};
+pub use gpu_settings::{Allocator, AutotuneLevel, GpuSettings, PersistentMemory};
 pub use machine::{Cpu, Gpu, Machine};
 pub use meter::{Meter, Usage, count_launches, count_product, measure};
 pub use monitor::{GpuMonitor, GpuState, HostState, MachineMonitor, ProcessMonitor, RunMonitor};

@@ -58,6 +58,14 @@ pub enum DeviceError {
         /// The message of the backend.
         reason: String,
     },
+    /// A setting of GPUs that cannot be used.
+    #[error("`train.gpu.{setting}` {reason}")]
+    Setting {
+        /// The field of [`crate::GpuSettings`].
+        setting: &'static str,
+        /// The rule that it violates.
+        reason: String,
+    },
     /// A backend that was not compiled in.
     #[error("device `{name}` needs the feature `{feature}`: build with `--features {feature}`")]
     NotCompiled {

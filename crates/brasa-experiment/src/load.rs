@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use brasa_device::open_named;
 use brasa_train::{CheckpointError, RunDir};
 use burn::tensor::Device;
 
@@ -108,7 +107,7 @@ impl<'a> Finished<'a> {
         })?;
         let device = match device {
             Some(device) => device,
-            None => open_named(experiment.train.first_device())?,
+            None => experiment.train.open_device()?,
         };
         let context = PolicyContext { spec: &experiment.spec, extensions: &experiment.extensions, device: &device };
         let policy = experiment.plan.policy(&context, &checkpoint, &path)?;

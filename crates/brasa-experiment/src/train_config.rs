@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use brasa_device::Precision;
+use brasa_device::{DeviceError, GpuSettings, Precision, open_named};
 use brasa_env::{Executor, InvalidField, field, whole};
+use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::ExperimentError;
@@ -37,6 +38,9 @@ pub struct TrainConfig {
     /// Format in which layers multiply during rollouts and updates: `f32`, the default, `tf32`, `bf16`, or `f16` with scaled losses.
     /// Evaluations use 32 bits.
     pub precision: Precision,
+    /// How a GPU holds memory, and chooses and keeps kernels. The CPU ignores it.
+    #[serde(skip_serializing_if = "GpuSettings::is_unset")]
+    pub gpu: GpuSettings,
     /// What to do if the device has no memory left: `stop`, the default, or `shrink`: lowers a setting (batch, rollout, precision or
     /// capacity of the replay buffer) and resumes from the last checkpoint. `out_of_memory.jsonl` in the run directory lists the changes.
     pub on_oom: OnOom,
@@ -143,6 +147,7 @@ impl Default for TrainConfig {
             eval_interval: None,
             device: "cpu".into(),
             precision: Precision::F32,
+            gpu: GpuSettings::default(),
             on_oom: OnOom::Stop,
             on_nan: OnNan::Stop,
             env_device: EnvDevice::Auto,
@@ -173,6 +178,12 @@ impl TrainConfig {
     /// The device that plans, evaluations and single shards use.
     pub(crate) fn first_device(&self) -> &str {
         self.devices()[0]
+    }
+
+    /// Opens the device that plans, evaluations and single shards use, with the settings of GPUs.
+    pub(crate) fn open_device(&self) -> Result<Device, DeviceError> {
+        self.gpu.apply()?;
+        open_named(self.first_device())
     }
 
     /// The device of the shard `index`.

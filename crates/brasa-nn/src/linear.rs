@@ -28,9 +28,7 @@ impl Linear {
     /// A layer with initial weights from `rng`, trainable if `device` is an autodiff device.
     pub fn new(inputs: usize, outputs: usize, init: Init, device: &Device, rng: &mut impl Rng) -> Self {
         let (weight, bias) = init.draw(inputs, outputs, rng);
-        let weight = Tensor::from_data(TensorData::new(weight, [inputs, outputs]), device);
-        let bias = Tensor::from_data(TensorData::new(bias, [outputs]), device);
-        Self { weight: leaf(weight), bias: leaf(bias) }
+        Self { weight: parameter(weight, [inputs, outputs], device), bias: parameter(bias, [outputs], device) }
     }
 
     /// The same layer with all biases at `value`.
@@ -122,9 +120,7 @@ impl StackedLinear {
             weights.extend(weight);
             biases.extend(bias);
         }
-        let weight = Tensor::from_data(TensorData::new(weights, [n, inputs, outputs]), device);
-        let bias = Tensor::from_data(TensorData::new(biases, [n, outputs]), device);
-        Self { weight: leaf(weight), bias: leaf(bias) }
+        Self { weight: parameter(weights, [n, inputs, outputs], device), bias: parameter(biases, [n, outputs], device) }
     }
 
     pub(crate) fn inputs(&self) -> usize {
@@ -206,6 +202,12 @@ fn affine_stack(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Op
 fn padded_stack(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Option<Activation>) -> Tensor<3> {
     let outputs = weight.dims()[2];
     first_columns(stacked_layer(pad_columns(x), pad(weight), pad_columns(bias), activation), outputs)
+}
+
+/// A new parameter with these initial values, in memory that a GPU keeps for it.
+fn parameter<const D: usize>(values: Vec<f32>, dims: [usize; D], device: &Device) -> Param<Tensor<D>> {
+    let values = TensorData::new(values, dims);
+    leaf(device.memory_persistent_allocations(values, |values| Tensor::from_data(values, device)))
 }
 
 /// A new parameter, with gradients if its device is an autodiff device.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use brasa_device::{autocast, measure, open_named, runs_on_host};
+use brasa_device::{autocast, measure, runs_on_host};
 use brasa_train::{in_words, phases};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub fn run(registry: &Registry, args: &CheckArgs) -> Result<String, ExperimentEr
     overrides.extend(args.device.iter().map(|device| override_of("train.device", device)));
     let experiment = registry.load(&args.config, &overrides)?;
     let train = &experiment.train;
-    let device = open_named(train.first_device())?;
+    let device = train.open_device()?;
     let placed = RefCell::new(None);
     let probe = || start(&experiment, &device, &placed).and_then(|session| session.probe(PROBE));
     let (probed, usage) = measure(|| autocast(experiment.train.precision, probe));

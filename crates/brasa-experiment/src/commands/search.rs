@@ -6,7 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use brasa_device::open_named;
 use brasa_train::{EVAL_RETURN, is_quiet, say, say_progress, write_atomically};
 use serde_json::{Map, Value, json};
 
@@ -166,7 +165,7 @@ fn check_space(
 
 /// Makes the learner of an experiment: only learners check the values of their settings.
 fn try_out(experiment: &Experiment<'_>) -> Result<(), ExperimentError> {
-    let device = open_named(experiment.train.first_device())?;
+    let device = experiment.train.open_device()?;
     train::start(experiment, &device, &RefCell::new(None)).map(drop)
 }
 

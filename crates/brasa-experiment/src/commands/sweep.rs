@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use brasa_device::open_named;
 use brasa_train::say_progress;
 
 use super::compare::shell_line;
@@ -83,7 +82,7 @@ pub(super) fn trainings(registry: &Registry, runs: &[Planned]) -> Result<Vec<Opt
         let training = training(registry, experiment, run)?;
         is_checked &= !is_new;
         if training.is_some() && !is_checked {
-            train::start(experiment, &open_named(experiment.train.first_device())?, &RefCell::new(None))?;
+            train::start(experiment, &experiment.train.open_device()?, &RefCell::new(None))?;
             is_checked = true;
         }
         Ok(training)

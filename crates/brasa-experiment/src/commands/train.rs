@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use brasa_device::{Backend, RunMonitor, catch_out_of_memory, open_named, profile_of, runs_on_host};
+use brasa_device::{Backend, RunMonitor, catch_out_of_memory, profile_of, runs_on_host};
 use brasa_dist::{DistError, RunError, World, shard};
 use brasa_env::field::machine_bytes;
 use brasa_env::{Effort, Evaluation, Executor, InvalidField, Scenario, Split, Who, field};
@@ -388,7 +388,7 @@ fn train_shard(
     placed: &RefCell<Option<Placed>>,
     around: Surroundings<'_>,
 ) -> Result<Option<Trained>, ExperimentError> {
-    let device = open_named(own.train.first_device())?;
+    let device = own.train.open_device()?;
     let trained = catch_out_of_memory(|| start(own, &device, placed)?.train(around));
     // The memory of what failed must not be missing in the next attempt.
     if matches!(trained, Err(_) | Ok(Err(ExperimentError::OutOfMemory(_)))) {
