@@ -19,7 +19,7 @@ allocator!();
 
 const ROWS: usize = 256;
 const CLIP: f32 = 0.2;
-const SURROGATE: Surrogate = Surrogate { clip_range_vf: None, vf_coef: 0.5, ent_coef: 0.01 };
+const SURROGATE: Surrogate = Surrogate { dual_clip: None, clip_range_vf: None, vf_coef: 0.5, ent_coef: 0.01 };
 
 /// Numbers between -0.5 and 0.5, different for every column.
 fn column(seed: usize) -> Vec<f32> {

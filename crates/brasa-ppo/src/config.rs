@@ -25,6 +25,9 @@ pub struct PpoConfig {
     pub learning_rate: Schedule,
     /// Clip range of the probability ratio, `[1 - c, 1 + c]`. Default 0.2.
     pub clip_range: Schedule,
+    /// Factor, above 1, by which the objective of an action with negative advantage is at least its advantage (dual clip, Ye et al. 2020,
+    /// usually 3). Default off. It limits updates from data of an older policy, as with `train.pipeline`.
+    pub dual_clip: Option<f64>,
     /// Largest change of a value estimate per rollout, in the unit of the reward. Default off: ablations find value
     /// clipping neutral or harmful (Andrychowicz et al. 2021).
     pub clip_range_vf: Option<f64>,
@@ -66,6 +69,7 @@ impl Default for PpoConfig {
             gae_lambda: 0.95,
             learning_rate: Schedule::Constant(3e-4),
             clip_range: Schedule::Constant(0.2),
+            dual_clip: None,
             clip_range_vf: None,
             ent_coef: 0.0,
             vf_coef: 0.5,
@@ -115,6 +119,14 @@ impl PpoConfig {
         field::not_negative("ent_coef", self.ent_coef)?;
         field::not_negative("vf_coef", self.vf_coef)?;
         field::positive_or_off("clip_range_vf", self.clip_range_vf)?;
+        if let Some(factor) = self.dual_clip {
+            field::rule(
+                factor > 1.0 && factor.is_finite(),
+                "dual_clip",
+                "must be above 1 (leave it out to switch it off)",
+                factor,
+            )?;
+        }
         field::positive_or_off("target_kl", self.target_kl)?;
         field::positive_or_off("adaptive_kl", self.adaptive_kl)?;
         field::limit_or_off("max_grad_norm", self.max_grad_norm)?;

@@ -112,8 +112,8 @@ impl<M: ActorCritic + Module> Ppo<M> {
         let data = Data::new([old_log_prob, old_value, advantage, returns, weights(weight.as_ref()), clip]);
         let data = if config.normalize_advantage { data.standardize(2, 4) } else { data };
         let forward = EvaluatedActions { obs: &batch.obs, action: &batch.action };
-        let loss =
-            Surrogate { clip_range_vf: config.clip_range_vf, vf_coef: config.vf_coef, ent_coef: config.ent_coef };
+        let PpoConfig { dual_clip, clip_range_vf, vf_coef, ent_coef, .. } = *config;
+        let loss = Surrogate { dual_clip, clip_range_vf, vf_coef, ent_coef };
         let mut stops = std::cell::Cell::new(false);
         let accepts = |reports: &Reports<6>| {
             stops.set(is_too_far(reports));
@@ -252,6 +252,9 @@ impl<M: Module> Persist for Ppo<M> {
 /// Rows with a single legal action have weight 0: their ratio is 1 and they have no entropy.
 #[derive(Debug, Clone, Copy)]
 pub struct Surrogate {
+    /// The objective is at least the advantage times this where the advantage is negative (Ye et al. 2020, arXiv 1912.09729, equation 7); `None`
+    /// for no limit.
+    pub dual_clip: Option<f64>,
     /// Largest change of a value; `None` for no limit.
     pub clip_range_vf: Option<f64>,
     /// Weight of the loss of values.
@@ -271,7 +274,13 @@ impl RowLoss<3, 6, 6> for Surrogate {
         let ratio = log_ratio.exp();
         let advantage = advantage * weight;
         let bounded = ratio.max(-clip + 1.0).min(clip + 1.0);
-        let policy = -(ratio * advantage).min(bounded * advantage);
+        let objective = (ratio * advantage).min(bounded * advantage);
+        let objective = match self.dual_clip {
+            // Where the advantage is positive, the objective is at least 0 anyway.
+            Some(factor) => objective.max(advantage.min_of(0.0) * factor),
+            None => objective,
+        };
+        let policy = -objective;
         let seen = match self.clip_range_vf {
             Some(range) => old_value + (value - old_value).clamp(-range, range),
             None => value,
@@ -300,6 +309,27 @@ fn adapt(rate: f64, kl: f64, target: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Equation 7 of Ye et al. 2020, by cases, next to the clipped objective.
+    #[test]
+    fn a_second_clip_limits_negative_advantages_alone() {
+        let loss = |dual_clip| Surrogate { dual_clip, clip_range_vf: None, vf_coef: 0.5, ent_coef: 0.01 };
+        let policy = |dual_clip, ratio: f64, advantage: f64| {
+            let data = [0.0, 0.0, advantage, 0.0, 1.0, 0.2];
+            RowLoss::<3, 6, 6>::row(&loss(dual_clip), [ratio.ln(), 0.7, 0.3], data)[1]
+        };
+        for ratio in [0.1, 0.9, 1.0, 1.3, 2.9, 3.1, 50.0] {
+            for advantage in [-2.0, -0.5, 0.0, 0.5, 2.0] {
+                let clipped = (ratio * advantage).min(ratio.clamp(0.8, 1.2) * advantage);
+                let expected = if advantage < 0.0 { clipped.max(3.0 * advantage) } else { clipped };
+                assert!((policy(None, ratio, advantage) + clipped).abs() < 1e-12);
+                assert!((policy(Some(3.0), ratio, advantage) + expected).abs() < 1e-12, "{ratio} {advantage}");
+            }
+        }
+        assert_eq!(policy(Some(3.0), 50.0, -1.0), 3.0);
+        let error = PpoConfig { dual_clip: Some(1.0), ..Default::default() }.validate().expect_err("no factor above 1");
+        assert_eq!(error.to_string(), "`dual_clip` must be above 1 (leave it out to switch it off), got 1");
+    }
 
     #[test]
     fn the_rate_follows_the_divergence() {
