@@ -357,6 +357,22 @@ pub struct RewardConfig {
     pub shaped: bool,
 }
 
+impl RewardConfig {
+    /// The weights with their names; those behind the first five are not for `seed`.
+    pub(super) fn weights(&self) -> [(&'static str, f64); 8] {
+        [
+            ("carbon", self.carbon),
+            ("cost", self.cost),
+            ("solar", self.solar),
+            ("vehicles", self.vehicles),
+            ("grid", self.grid),
+            ("peak", self.peak),
+            ("ramp", self.ramp),
+            ("wear", self.wear),
+        ]
+    }
+}
+
 /// The formula of the reward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]

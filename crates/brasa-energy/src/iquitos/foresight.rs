@@ -25,7 +25,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::config::RewardKind;
-use super::dispatch::BatteryOrder;
+use super::dispatch::{BatteryOrder, Flows};
+use super::reward::terms;
 use super::sessions::{Group, Session, most_kwh};
 use super::site::Site;
 use super::world::World;
@@ -59,20 +60,23 @@ pub struct Objective {
 impl Objective {
     /// Minus the reward, up to a constant.
     pub(super) fn of_return(site: &Site) -> Result<Self, EnergyError> {
-        let (w, reference) = (&site.config.reward, &site.reference);
-        if w.kind == RewardKind::Seed {
+        if site.config.reward.kind == RewardKind::Seed {
             return fail("reward.kind", "must be linear, which `seed` is not", "seed");
         }
-        let per = |weight: f64, mean: f64| if mean > 0.0 { weight / mean } else { 0.0 };
+        let terms = terms(&Flows::<f64>::default(), site);
+        let per = |name: &str| {
+            let term = terms.iter().find(|term| term.name == name).expect("a term of the reward");
+            if term.scale > 0.0 { term.weight / term.scale } else { 0.0 }
+        };
         Ok(Self {
-            carbon_kg: per(w.carbon, reference.carbon_kg),
-            cost: per(w.cost, reference.gross_cost),
-            pv_curtailed_kwh: per(w.solar, reference.pv_kwh),
-            ev_unmet_kwh: per(w.vehicles, reference.wanted_kwh),
-            grid_excess_kwh: w.grid / (site.config.grid.soft_limit_kw * site.step_hours),
-            peak_rise_kw: per(w.peak, reference.peak_rise_kw),
-            ramp_kw: per(w.ramp, reference.ramp_kw),
-            battery_kwh: per(w.wear, site.config.battery.power_kw * site.step_hours),
+            carbon_kg: per("carbon"),
+            cost: per("cost"),
+            pv_curtailed_kwh: per("solar"),
+            ev_unmet_kwh: per("vehicles"),
+            grid_excess_kwh: per("grid"),
+            peak_rise_kw: per("peak"),
+            ramp_kw: per("ramp"),
+            battery_kwh: per("wear"),
         })
     }
 

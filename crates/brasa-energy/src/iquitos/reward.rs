@@ -41,32 +41,52 @@ pub(crate) fn reward<N: Number>(flows: &Flows<N>, seed_inputs: impl FnOnce() -> 
     }
 }
 
-/// The terms relative to the uncontrolled reference, weighted.
-pub(crate) fn normalised<N: Number>(flows: &Flows<N>, site: &Site) -> N {
-    let Flows { carbon_kg, cost, ledger, grid_excess_kwh, .. } = flows;
-    let sum = weigh([*carbon_kg, *cost, ledger.pv_curtailed_kwh, ledger.ev_unmet_kwh, *grid_excess_kwh], site);
-    let (w, reference) = (&site.config.reward, &site.reference);
-    let used_kwh = ledger.battery_in_kwh + ledger.battery_out_kwh;
-    // Rises of the peak, ramps and use of the battery, whose weights are 0 by default.
-    let others = [
-        (w.peak, flows.peak_rise_kw, reference.peak_rise_kw),
-        (w.ramp, flows.ramp_kw, reference.ramp_kw),
-        (w.wear, used_kwh, site.config.battery.power_kw * site.step_hours),
-    ];
-    let weighted = others.into_iter().filter(|(weight, ..)| *weight != 0.0);
-    sum - weighted.fold(sum.constant(0.0), |sum, (weight, value, of)| sum + relative(value, of) * weight)
+/// A term of the normalised reward: minus `weight * value / scale`.
+pub(crate) struct Term<N> {
+    /// Its setting.
+    pub(crate) name: &'static str,
+    pub(crate) weight: f64,
+    /// What a step has of it.
+    value: N,
+    /// What the same step has of it without control, where no vehicle misses energy.
+    idle: N,
+    /// Its value for the uncontrolled site, or a limit.
+    pub(crate) scale: f64,
 }
 
-/// [`normalised`] minus its value for the same step without control, where no vehicle misses energy.
+/// The terms of the normalised reward; their weights are settings of the reward.
+pub(crate) fn terms<N: Number>(flows: &Flows<N>, site: &Site) -> [Term<N>; 8] {
+    let Flows { carbon_kg, cost, ledger, .. } = *flows;
+    let (w, of, config, hours) = (&site.config.reward, &site.reference, &site.config, site.step_hours);
+    let none = cost.constant(0.0);
+    let term = |name, weight, value, idle, scale| Term { name, weight, value, idle, scale };
+    let used_kwh = ledger.battery_in_kwh + ledger.battery_out_kwh;
+    [
+        term("carbon", w.carbon, carbon_kg, flows.reference_carbon_kg, of.carbon_kg),
+        term("cost", w.cost, cost, flows.reference_cost, of.gross_cost),
+        term("solar", w.solar, ledger.pv_curtailed_kwh, flows.reference_curtailed_kwh, of.pv_kwh),
+        term("vehicles", w.vehicles, ledger.ev_unmet_kwh, none, of.wanted_kwh),
+        term("grid", w.grid, flows.grid_excess_kwh, flows.reference_excess_kwh, config.grid.soft_limit_kw * hours),
+        term("peak", w.peak, flows.peak_rise_kw, none, of.peak_rise_kw),
+        term("ramp", w.ramp, flows.ramp_kw, none, of.ramp_kw),
+        term("wear", w.wear, used_kwh, none, config.battery.power_kw * hours),
+    ]
+}
+
+/// The terms relative to the uncontrolled reference, weighted.
+pub(crate) fn normalised<N: Number>(flows: &Flows<N>, site: &Site) -> N {
+    weigh(flows, site, |term| term.value)
+}
+
+/// [`normalised`] minus its value for the same step without control.
 pub(crate) fn improvement<N: Number>(flows: &Flows<N>, site: &Site) -> N {
-    let idle = [
-        flows.reference_carbon_kg,
-        flows.reference_cost,
-        flows.reference_curtailed_kwh,
-        flows.cost.constant(0.0),
-        flows.reference_excess_kwh,
-    ];
-    normalised(flows, site) - weigh(idle, site)
+    normalised(flows, site) - weigh(flows, site, |term| term.idle)
+}
+
+/// Minus the weighted sum of the terms.
+fn weigh<N: Number>(flows: &Flows<N>, site: &Site, value: impl Fn(&Term<N>) -> N) -> N {
+    let weighted = terms(flows, site).into_iter().filter(|term| term.weight != 0.0);
+    weighted.fold(flows.cost.constant(0.0), |sum, term| sum - relative(value(&term), term.scale) * term.weight)
 }
 
 /// A reward with the worth of the change of the stored energy, and of energy delivered instead of energy missed.
@@ -97,20 +117,9 @@ pub(super) fn vehicle_worth(site: &Site) -> f64 {
     site.config.reward.vehicles * relative(1.0, site.reference.wanted_kwh)
 }
 
-/// Minus the weighted sum of carbon, cost, curtailed PV, unmet energy and import beyond the soft limit.
-fn weigh<N: Number>([carbon_kg, cost, curtailed_kwh, unmet_kwh, excess_kwh]: [N; 5], site: &Site) -> N {
-    let (w, reference) = (&site.config.reward, &site.reference);
-    let carbon = -relative(carbon_kg, reference.carbon_kg);
-    let cost = -relative(cost, reference.gross_cost);
-    let solar = -relative(curtailed_kwh, reference.pv_kwh);
-    let vehicles = -relative(unmet_kwh, reference.wanted_kwh);
-    let grid = -excess_kwh / (site.config.grid.soft_limit_kw * site.step_hours);
-    carbon * w.carbon + cost * w.cost + solar * w.solar + vehicles * w.vehicles + grid * w.grid
-}
-
 /// Rejects a weight whose term has no scale because the uncontrolled site has none of it, although a controller may.
 pub(crate) fn check_scales(site: &Site) -> Result<(), EnergyError> {
-    let (w, reference, grid) = (&site.config.reward, &site.reference, &site.config.grid);
+    let (w, grid) = (&site.config.reward, &site.config.grid);
     if w.kind == RewardKind::Seed {
         return Ok(());
     }
@@ -118,15 +127,15 @@ pub(crate) fn check_scales(site: &Site) -> Result<(), EnergyError> {
     let sells = grid.export_limit_kw > 0.0 && grid.export_price_per_kwh > 0.0;
     let charges = [grid.demand_charge_per_kw, site.config.battery.wear_cost_per_kwh];
     let pays = sells || charges.iter().any(|charge| *charge > 0.0) || any(Site::price_per_kwh);
-    for (field, weight, scale, matters) in [
-        ("reward.carbon", w.carbon, reference.carbon_kg, any(Site::carbon_kg_per_kwh)),
-        ("reward.cost", w.cost, reference.gross_cost, pays),
-        ("reward.peak", w.peak, reference.peak_rise_kw, true),
-        ("reward.ramp", w.ramp, reference.ramp_kw, true),
-    ] {
-        if weight > 0.0 && matters && scale <= 0.0 {
+    let matters = |name: &str| match name {
+        "carbon" => any(Site::carbon_kg_per_kwh),
+        "cost" => pays,
+        name => ["peak", "ramp"].contains(&name),
+    };
+    for Term { name, weight, scale, .. } in terms(&Flows::<f64>::default(), site) {
+        if weight > 0.0 && scale <= 0.0 && matters(name) {
             let rule = "must be 0 for a site that has none of it without control, the scale of this term";
-            return fail(field, rule, weight);
+            return fail(&format!("reward.{name}"), rule, weight);
         }
     }
     Ok(())

@@ -43,9 +43,8 @@ impl IquitosConfig {
         self.vehicles.validate()?;
         self.grid.validate()?;
         check("reward.shaped", "must be false for `seed`", self.reward.shaped, !self.reward.shaped || is_linear)?;
-        let RewardConfig { peak, ramp, wear, .. } = self.reward;
-        for (field, weight) in [("reward.peak", peak), ("reward.ramp", ramp), ("reward.wear", wear)] {
-            check(field, "must be 0 for `seed`", weight, is_linear || weight == 0.0)?;
+        for (name, weight) in &self.reward.weights()[5..] {
+            check(&format!("reward.{name}"), "must be 0 for `seed`", weight, is_linear || *weight == 0.0)?;
         }
         self.reward.validate()
     }
@@ -97,18 +96,9 @@ impl IquitosConfig {
 
 impl RewardConfig {
     fn validate(&self) -> Result<(), EnergyError> {
-        for (name, weight) in [
-            ("reward.carbon", self.carbon),
-            ("reward.cost", self.cost),
-            ("reward.solar", self.solar),
-            ("reward.vehicles", self.vehicles),
-            ("reward.grid", self.grid),
-            ("reward.peak", self.peak),
-            ("reward.ramp", self.ramp),
-            ("reward.wear", self.wear),
-        ] {
+        for (name, weight) in self.weights() {
             // Rewards are 32 bits wide.
-            within(name, weight, 0.0, 1e6)?;
+            within(&format!("reward.{name}"), weight, 0.0, 1e6)?;
         }
         Ok(())
     }
