@@ -349,6 +349,8 @@ pub struct RewardConfig {
     pub ramp: f64,
     /// Weight of the battery's charge and discharge, over that of a step at full power; default 0.
     pub wear: f64,
+    /// Weight of orders to the sockets beyond the limit of the feeder, over that limit; default 0, because they are reduced. Not for `seed`.
+    pub feeder: f64,
     /// Whether a step of training is credited at once with what pays later: the change of the stored energy, at the worth of
     /// the import that it saves by the cheaper tariff, and the energy delivered to vehicles, instead of the energy missed at
     /// their departure. Default false. These are potentials (Ng, Harada, Russell 1999) up to what no action changes, so the
@@ -359,7 +361,7 @@ pub struct RewardConfig {
 
 impl RewardConfig {
     /// The weights with their names; those behind the first five are not for `seed`.
-    pub(super) fn weights(&self) -> [(&'static str, f64); 8] {
+    pub(super) fn weights(&self) -> [(&'static str, f64); 9] {
         [
             ("carbon", self.carbon),
             ("cost", self.cost),
@@ -369,6 +371,7 @@ impl RewardConfig {
             ("peak", self.peak),
             ("ramp", self.ramp),
             ("wear", self.wear),
+            ("feeder", self.feeder),
         ]
     }
 }
@@ -564,6 +567,7 @@ impl Default for RewardConfig {
             peak: 0.0,
             ramp: 0.0,
             wear: 0.0,
+            feeder: 0.0,
             shaped: false,
         }
     }

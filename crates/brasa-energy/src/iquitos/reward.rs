@@ -55,7 +55,7 @@ pub(crate) struct Term<N> {
 }
 
 /// The terms of the normalised reward; their weights are settings of the reward.
-pub(crate) fn terms<N: Number>(flows: &Flows<N>, site: &Site) -> [Term<N>; 8] {
+pub(crate) fn terms<N: Number>(flows: &Flows<N>, site: &Site) -> [Term<N>; 9] {
     let Flows { carbon_kg, cost, ledger, .. } = *flows;
     let (w, of, config, hours) = (&site.config.reward, &site.reference, &site.config, site.step_hours);
     let none = cost.constant(0.0);
@@ -70,6 +70,7 @@ pub(crate) fn terms<N: Number>(flows: &Flows<N>, site: &Site) -> [Term<N>; 8] {
         term("peak", w.peak, flows.peak_rise_kw, none, of.peak_rise_kw),
         term("ramp", w.ramp, flows.ramp_kw, none, of.ramp_kw),
         term("wear", w.wear, used_kwh, none, config.battery.power_kw * hours),
+        term("feeder", w.feeder, flows.feeder_excess_kwh, none, config.vehicles.feeder_limit_kw * hours),
     ]
 }
 
@@ -209,6 +210,15 @@ mod tests {
             ..Ledger::default()
         };
         Flows { ledger, ..Flows::default() }
+    }
+
+    #[test]
+    fn orders_beyond_the_feeder_cost_a_share_of_its_limit() {
+        let mut config = IquitosConfig::default();
+        (config.reward.feeder, config.vehicles.feeder_limit_kw) = (0.5, 60.0);
+        let site = Site::new(config);
+        let reward = |feeder_excess_kwh| normalised(&Flows { feeder_excess_kwh, ..flows(100.0, 0.0, 60.0) }, &site);
+        assert!((reward(30.0) - (reward(0.0) - 0.25)).abs() < 1e-12);
     }
 
     #[test]

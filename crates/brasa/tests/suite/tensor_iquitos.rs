@@ -219,8 +219,10 @@ fn every_setting_has_the_same_meaning() {
     config.socket_actions = SocketActions::HoldBack;
     compare(window(config.clone()), 2, 500);
     (config.reward.peak, config.reward.ramp, config.reward.wear) = (0.3, 0.2, 0.1);
+    config.reward.feeder = 0.4;
     compare(window(config.clone()), 2, 500);
     (config.reward.peak, config.reward.ramp, config.reward.wear) = (0.0, 0.0, 0.0);
+    config.reward.feeder = 0.0;
     config.reward.shaped = false;
     config.reward.kind = RewardKind::Seed;
     compare(window(config.clone()), 2, 500);
