@@ -1,5 +1,6 @@
 //! Algorithms by the name of their section: training, and loading of trained policies.
 
+use std::marker::PhantomData;
 use std::path::Path;
 
 use brasa_buffers::{Compact, Rollout, Transitions};
@@ -162,8 +163,6 @@ impl Sections<'_> {
 
 /// The constructor of a learner of actor and critics.
 type NewOfActorAndCritics<A, C, L, E> = fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>;
-/// The loop of an off-policy learner.
-type ReplayLoop<O, L> = OffPolicy<BoxedEnv<O>, L>;
 
 /// The algorithms of a program.
 #[derive(Default)]
@@ -182,7 +181,10 @@ impl Algorithms {
         L: RolloutLearner,
         E: std::fmt::Display + 'static,
     {
-        self.add(OnPolicyAlgorithm { name: name.to_owned(), new });
+        self.plan(name, move |name, sections| {
+            let (config, network) = (sections.config(name)?, sections.network()?);
+            Ok(Box::new(OnPolicyPlan { name: name.to_owned(), new, config, network }))
+        });
     }
 
     /// Adds an off-policy algorithm with an actor and critics. `new` is its constructor, with actor, critics, settings and seed.
@@ -195,7 +197,21 @@ impl Algorithms {
         L: ReplayLearner<Obs>,
         E: std::fmt::Display + 'static,
     {
-        self.add(ActorAndCritics { name: name.to_owned(), new });
+        self.plan(name, move |name, sections| {
+            let (config, section): (C, _) = (sections.config(name)?, name.to_owned());
+            let (actor, critics) = (sections.network::<A>()?, sections.network::<CriticsRole>()?);
+            let of_learner = actor.clone();
+            let learner = move |context: &Context<'_>| {
+                let actor = of_learner.build(&context.network(0))?;
+                let critics = critics.build(&context.network(1))?;
+                new(actor, critics, config.clone(), own_seed(context.run.seed))
+                    .map_err(ExperimentError::in_section(&section))
+            };
+            ReplayPlan::<Obs, L>::boxed(name, sections, learner, move |context, checkpoint, path| {
+                let actor = restored(&actor, context, checkpoint, path)?;
+                LoadedPolicy::restored(actor, context, checkpoint, path, no_adapt())
+            })
+        });
     }
 
     /// Adds an off-policy algorithm that learns action values. The constructors take network and settings: one is for single
@@ -211,7 +227,19 @@ impl Algorithms {
         T: ReplayLearner<TeamObs>,
         E: std::fmt::Display + 'static,
     {
-        self.add(ValuesAlgorithm { name: name.to_owned(), of_rows, of_team });
+        self.plan(name, move |name, sections| match sections.prefers::<ValueRole, TeamValueRole>()? {
+            true => values_plan(name, sections, of_team),
+            false => values_plan(name, sections, of_rows),
+        });
+    }
+
+    /// Adds an algorithm whose plan is made by `plan` from its name and the sections of an experiment.
+    fn plan(
+        &mut self,
+        name: &str,
+        plan: impl Fn(&str, &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> + Send + Sync + 'static,
+    ) {
+        self.add(Named { name: name.to_owned(), plan });
     }
 }
 
@@ -257,33 +285,31 @@ fn restored<R: Role>(
     Ok(restore_policy(plan.build(&context.network())?, checkpoint, path)?)
 }
 
-/// See [`Algorithms::on_policy`].
-struct OnPolicyAlgorithm<C, L, E> {
+/// See [`Algorithms::plan`].
+struct Named<F> {
     name: String,
-    new: fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E>,
+    plan: F,
 }
 
-struct OnPolicyPlan<C, L, E> {
-    name: String,
-    new: fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E>,
-    config: C,
-    network: NetworkPlan<ActorCriticRole>,
-}
-
-impl<C, L, E> Algorithm for OnPolicyAlgorithm<C, L, E>
+impl<F> Algorithm for Named<F>
 where
-    C: Settings,
-    L: RolloutLearner,
-    E: std::fmt::Display + 'static,
+    F: Fn(&str, &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> + Send + Sync,
 {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
-        let (config, network) = (sections.config(&self.name)?, sections.network()?);
-        Ok(Box::new(OnPolicyPlan { name: self.name.clone(), new: self.new, config, network }))
+        (self.plan)(&self.name, sections)
     }
+}
+
+/// See [`Algorithms::on_policy`].
+struct OnPolicyPlan<C, L, E> {
+    name: String,
+    new: fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E>,
+    config: C,
+    network: NetworkPlan<ActorCriticRole>,
 }
 
 /// Adapts policies to other scenarios of the same kind.
@@ -345,77 +371,65 @@ where
     }
 }
 
-/// See [`Algorithms::actor_and_critics`].
-struct ActorAndCritics<A: Role, C, L, E> {
-    name: String,
-    new: NewOfActorAndCritics<A, C, L, E>,
-}
-
-struct ActorAndCriticsPlan<A: Role, C, L, E> {
-    name: String,
-    new: NewOfActorAndCritics<A, C, L, E>,
-    config: C,
-    actor: NetworkPlan<A>,
-    critics: NetworkPlan<CriticsRole>,
-    off_policy: OffPolicyConfig,
-}
-
 /// The section with the loop and the replay buffer of off-policy algorithms.
 pub(crate) const OFF_POLICY: &str = "off_policy";
 
-impl<A, C, L, E> Algorithm for ActorAndCritics<A, C, L, E>
+/// An off-policy algorithm with its settings and networks.
+struct ReplayPlan<O, L> {
+    name: String,
+    off_policy: OffPolicyConfig,
+    learner: Box<dyn Fn(&Context<'_>) -> Result<L, ExperimentError>>,
+    policy: Box<OfCheckpoint>,
+    of_obs: PhantomData<fn() -> O>,
+}
+
+/// Loads the policy of a checkpoint at a path.
+type OfCheckpoint = dyn Fn(&PolicyContext<'_>, &Checkpoint, &Path) -> Result<LoadedPolicy, ExperimentError>;
+
+impl<O, L> ReplayPlan<O, L>
 where
-    A: Role,
-    A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
-    C: Settings,
-    L: ReplayLearner<Obs>,
-    E: std::fmt::Display + 'static,
+    O: ExperimentObs + Compact,
+    L: ReplayLearner<O>,
 {
-    fn name(&self) -> &str {
-        &self.name
+    fn boxed(
+        name: &str,
+        sections: &mut Sections<'_>,
+        learner: impl Fn(&Context<'_>) -> Result<L, ExperimentError> + 'static,
+        policy: impl Fn(&PolicyContext<'_>, &Checkpoint, &Path) -> Result<LoadedPolicy, ExperimentError> + 'static,
+    ) -> Result<Box<dyn Plan>, ExperimentError> {
+        let (name, off_policy) = (name.to_owned(), sections.config(OFF_POLICY)?);
+        let (learner, policy) = (Box::new(learner), Box::new(policy));
+        Ok(Box::new(Self { name, off_policy, learner, policy, of_obs: PhantomData }))
     }
 
-    fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
-        let config = sections.config(&self.name)?;
-        let (actor, critics) = (sections.network()?, sections.network()?);
-        let off_policy = sections.config(OFF_POLICY)?;
-        Ok(Box::new(ActorAndCriticsPlan { name: self.name.clone(), new: self.new, config, actor, critics, off_policy }))
+    fn check(&self) -> Result<(), ExperimentError> {
+        self.off_policy.validate().map_err(ExperimentError::in_section(OFF_POLICY))
     }
 }
 
-impl<A, C, L, E> ActorAndCriticsPlan<A, C, L, E>
+impl<O, L> Plan for ReplayPlan<O, L>
 where
-    A: Role,
-    C: Settings,
-    E: std::fmt::Display + 'static,
-{
-    fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
-        let actor = self.actor.build(&context.network(0))?;
-        let critics = self.critics.build(&context.network(1))?;
-        (self.new)(actor, critics, self.config.clone(), own_seed(context.run.seed))
-            .map_err(ExperimentError::in_section(&self.name))
-    }
-}
-
-impl<A, C, L, E> Plan for ActorAndCriticsPlan<A, C, L, E>
-where
-    A: Role,
-    A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
-    C: Settings,
-    L: ReplayLearner<Obs>,
-    E: std::fmt::Display + 'static,
+    O: ExperimentObs + Compact,
+    L: ReplayLearner<O>,
 {
     fn replays(&self) -> bool {
         true
     }
 
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
-        let learner = self.learner(&context)?;
-        replay(learner, &self.off_policy, &context).map(|training| Session::new(training, context.spec, no_adapt))
+        let learner = (self.learner)(&context)?;
+        self.check()?;
+        let envs = context.envs::<O>(learner.gamma())?;
+        let training = OffPolicy::new(envs, learner, self.off_policy.clone(), context.run)?;
+        Ok(Session::new(training.pipelined(context.is_pipelined()), context.spec, no_adapt))
     }
 
     fn footprint(&self, context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
-        replay_footprint(|| self.learner(context), &self.off_policy, context)
+        self.check()?;
+        let learner = || (self.learner)(context);
+        let gamma = learner()?.gamma();
+        let envs = |n| context.envs_of::<O>(n, gamma);
+        OffPolicy::<BoxedEnv<O>, L>::footprint(envs, learner, &self.off_policy, context.n_envs(), context.run)
     }
 
     fn sizes(&self) -> Vec<Size> {
@@ -432,65 +446,16 @@ where
         checkpoint: &Checkpoint,
         path: &Path,
     ) -> Result<LoadedPolicy, ExperimentError> {
-        let actor = restored(&self.actor, context, checkpoint, path)?;
-        LoadedPolicy::restored(actor, context, checkpoint, path, no_adapt())
+        (self.policy)(context, checkpoint, path)
     }
 }
 
-/// See [`Algorithms::values`].
-struct ValuesAlgorithm<C, L, T, E> {
-    name: String,
-    of_rows: fn(Boxed<ValueRole>, C) -> Result<L, E>,
-    of_team: fn(Boxed<TeamValueRole>, C) -> Result<T, E>,
-}
-
-struct ValuesPlan<R: Role, C, L, E> {
-    name: String,
+/// The plan of an algorithm that learns action values.
+fn values_plan<R, C, L, E, O>(
+    name: &str,
+    sections: &mut Sections<'_>,
     new: fn(Boxed<R>, C) -> Result<L, E>,
-    config: C,
-    network: NetworkPlan<R>,
-    off_policy: OffPolicyConfig,
-}
-
-impl<C, L, T, E> Algorithm for ValuesAlgorithm<C, L, T, E>
-where
-    C: Settings,
-    L: ReplayLearner<Obs>,
-    T: ReplayLearner<TeamObs>,
-    E: std::fmt::Display + 'static,
-{
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
-        let (name, config) = (self.name.clone(), sections.config(&self.name)?);
-        Ok(match sections.prefers::<ValueRole, TeamValueRole>()? {
-            true => {
-                let (network, off_policy) = (sections.network()?, sections.config(OFF_POLICY)?);
-                Box::new(ValuesPlan { name, new: self.of_team, config, network, off_policy })
-            }
-            false => {
-                let (network, off_policy) = (sections.network()?, sections.config(OFF_POLICY)?);
-                Box::new(ValuesPlan { name, new: self.of_rows, config, network, off_policy })
-            }
-        })
-    }
-}
-
-impl<R, C, L, E> ValuesPlan<R, C, L, E>
-where
-    R: Role,
-    C: Settings,
-    E: std::fmt::Display + 'static,
-{
-    fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
-        let network = self.network.build(&context.network(0))?;
-        (self.new)(network, self.config.clone()).map_err(ExperimentError::in_section(&self.name))
-    }
-}
-
-impl<R, C, L, E, O> Plan for ValuesPlan<R, C, L, E>
+) -> Result<Box<dyn Plan>, ExperimentError>
 where
     R: Role,
     R::Object: brasa_core::ActionValues<Obs = O>,
@@ -499,66 +464,17 @@ where
     L: ReplayLearner<O>,
     E: std::fmt::Display + 'static,
 {
-    fn replays(&self) -> bool {
-        true
-    }
-
-    fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
-        let learner = self.learner(&context)?;
-        replay(learner, &self.off_policy, &context).map(|training| Session::new(training, context.spec, no_adapt))
-    }
-
-    fn footprint(&self, context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
-        replay_footprint(|| self.learner(context), &self.off_policy, context)
-    }
-
-    fn sizes(&self) -> Vec<Size> {
-        Size::of_replay(&self.name)
-    }
-
-    fn saves_replay(&self) -> bool {
-        self.off_policy.save_replay
-    }
-
-    fn policy(
-        &self,
-        context: &PolicyContext<'_>,
-        checkpoint: &Checkpoint,
-        path: &Path,
-    ) -> Result<LoadedPolicy, ExperimentError> {
-        let network = Greedy(restored(&self.network, context, checkpoint, path)?);
+    let (config, section): (C, _) = (sections.config(name)?, name.to_owned());
+    let network = sections.network::<R>()?;
+    let of_learner = network.clone();
+    let learner = move |context: &Context<'_>| {
+        let network = of_learner.build(&context.network(0))?;
+        new(network, config.clone()).map_err(ExperimentError::in_section(&section))
+    };
+    ReplayPlan::<O, L>::boxed(name, sections, learner, move |context, checkpoint, path| {
+        let network = Greedy(restored(&network, context, checkpoint, path)?);
         LoadedPolicy::restored(network, context, checkpoint, path, no_adapt())
-    }
-}
-
-/// The loop of an off-policy learner.
-fn replay<L, O>(
-    learner: L,
-    config: &OffPolicyConfig,
-    context: &Context<'_>,
-) -> Result<ReplayLoop<O, L>, ExperimentError>
-where
-    O: ExperimentObs + Compact,
-    L: ReplayLearner<O>,
-{
-    config.validate().map_err(ExperimentError::in_section(OFF_POLICY))?;
-    let envs = context.envs(learner.gamma())?;
-    Ok(OffPolicy::new(envs, learner, config.clone(), context.run)?.pipelined(context.is_pipelined()))
-}
-
-/// Memory and work of that loop.
-fn replay_footprint<L, O>(
-    learner: impl Fn() -> Result<L, ExperimentError>,
-    config: &OffPolicyConfig,
-    context: &Context<'_>,
-) -> Result<Option<Footprint>, ExperimentError>
-where
-    O: ExperimentObs + Compact,
-    L: ReplayLearner<O>,
-{
-    config.validate().map_err(ExperimentError::in_section(OFF_POLICY))?;
-    let gamma = learner()?.gamma();
-    ReplayLoop::<O, L>::footprint(|n| context.envs_of(n, gamma), learner, config, context.n_envs(), context.run)
+    })
 }
 
 /// For policies that need no adaptation.
