@@ -1,6 +1,6 @@
-//! What the batches of microgrids do alike in each row: reading actions, writing the result of a step, and loading a state.
+//! What the simulations of sites have in common: reading actions and loading a state.
 
-use brasa_env::{BatchSlabs, EnvError, InvalidField, StateTag};
+use brasa_env::{EnvError, InvalidField, StateTag};
 use serde::de::DeserializeOwned;
 
 /// Rejects actions that are no numbers; without an early exit, so that the compiler vectorizes.
@@ -9,28 +9,6 @@ pub(crate) fn check_numbers(action: &[f32]) -> Result<(), EnvError> {
         true => Err(EnvError::Argument(InvalidField::new("actions", "must be numbers", "NaN"))),
         false => Ok(()),
     }
-}
-
-/// Writes the result of a step of environment `env`; its episode ends by truncation only.
-pub(crate) fn write_step<const N: usize>(
-    out: &mut BatchSlabs,
-    env: usize,
-    (reward, truncated): (f64, bool),
-    info: [f64; N],
-) {
-    out.reward[env] = reward as f32;
-    out.terminated[env] = false;
-    out.truncated[env] = truncated;
-    out.info.row_mut(env).iter_mut().zip(info).for_each(|(out, value)| *out = value);
-}
-
-/// Observes what comes next, as the episode of environment `env` goes on.
-pub(crate) fn go_on(out: &mut BatchSlabs, env: usize) {
-    let width = out.obs.ncols();
-    let row = env * width..(env + 1) * width;
-    let next = out.next_obs.as_slice().expect("slabs are in standard layout");
-    let obs = out.obs.as_slice_mut().expect("slabs are in standard layout");
-    obs[row.clone()].copy_from_slice(&next[row]);
 }
 
 /// The state in `bytes`, if it was saved with the settings `config`; `site` names in messages what has them.

@@ -52,6 +52,7 @@
 //! # Ok::<(), brasa_env::EnvError>(())
 //! ```
 
+mod autoreset;
 mod batch;
 mod check;
 mod controller;
@@ -77,6 +78,7 @@ mod truncations;
 pub mod whole;
 pub mod wrappers;
 
+pub use autoreset::{Autoreset, Ending, Simulation, StepOut, View};
 pub use batch::{BatchSlabs, EnvBatch, Episode};
 pub use check::{check_env, random_actions};
 pub use controller::Controller;

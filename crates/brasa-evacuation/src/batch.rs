@@ -3,8 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, MaskSpec, Space, StateTag, episode_rng};
-use ndarray::{Array2, ArrayView2, ArrayViewMut1};
+use brasa_env::{
+    Autoreset, Ending, EnvError, EnvSpec, InvalidField, MaskSpec, Simulation, Space, StateTag, StepOut, View,
+    episode_rng,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::building::Building;
@@ -12,7 +14,7 @@ use crate::config::RulesConfig;
 use crate::observe::{Columns, Template};
 use crate::world::{End, Played, State, World};
 
-/// Names of the figures of a step, in the order of [`BatchSlabs::info`].
+/// Names of the figures of a step, in the order of [`StepOut::info`].
 pub(crate) const INFO: [&str; 13] = [
     "elapsed_secs",
     "unswept_secs",
@@ -29,7 +31,10 @@ pub(crate) const INFO: [&str; 13] = [
     "timeout",
 ];
 
-/// A batch of environments in which responders sweep buildings.
+/// Buildings as a batch of environments; [`EvacuationSimulation`] describes them.
+pub type EvacuationBatch = Autoreset<EvacuationSimulation>;
+
+/// Environments in which responders sweep buildings.
 ///
 /// # Rows
 /// Each environment has one row: the responder that decides. Responders that are free at the same tick decide one
@@ -41,7 +46,7 @@ pub(crate) const INFO: [&str; 13] = [
 /// The mask has the legal actions.
 ///
 /// # Steps
-/// A step lasts until a responder has a choice again. Its duration is in [`BatchSlabs::elapsed`], in s, or in ticks
+/// A step lasts until a responder has a choice again. Its duration is in [`StepOut::elapsed`], in s, or in ticks
 /// in the hop model; it is 0 between two decisions at the same tick.
 ///
 /// # Observations
@@ -50,7 +55,7 @@ pub(crate) const INFO: [&str; 13] = [
 /// # Episodes
 /// End when the goal is reached, every responder is down, or the time is up. All three are terminal: whoever is inside at the
 /// time limit is lost, so nothing comes after it.
-pub struct EvacuationBatch {
+pub struct EvacuationSimulation {
     worlds: Vec<World>,
     templates: Vec<Template>,
     rules: Arc<RulesConfig>,
@@ -84,7 +89,7 @@ pub(crate) fn batch_spec(columns: Columns, n_buildings: usize, n_envs: usize) ->
     }
 }
 
-impl EvacuationBatch {
+impl EvacuationSimulation {
     pub(crate) fn new(rules: Arc<RulesConfig>, buildings: Arc<Vec<Building>>, envs: Range<usize>) -> Self {
         let nodes = buildings.iter().map(Building::n_nodes).max().unwrap_or(0);
         let columns = Columns::new(nodes, &rules);
@@ -111,19 +116,11 @@ impl EvacuationBatch {
         self.columns
     }
 
-    fn begin(&mut self, env: usize, episode: u64) {
-        self.episodes[env] = episode;
-        let mut rng = episode_rng(self.seed, (self.first_env + env) as u64, episode);
-        self.worlds[env].begin(&mut rng);
-    }
-
     /// Writes observation and mask of environment `env`.
-    fn observe(&mut self, env: usize, obs: &mut Array2<f32>, mask: &mut Array2<f32>) {
+    fn observe(&mut self, env: usize, view: View<'_>) {
         let world = &self.worlds[env];
-        let mut values = obs.row_mut(env);
-        let values = values.as_slice_mut().expect("slabs are in standard layout");
-        self.templates[world.state.building as usize].write(world, &self.columns, values);
-        write_mask(world, &mut self.mask, mask.row_mut(env));
+        self.templates[world.state.building as usize].write(world, &self.columns, view.obs);
+        write_mask(world, &mut self.mask, view.mask);
     }
 
     fn figures(world: &World, played: &Played) -> [f64; INFO.len()] {
@@ -151,7 +148,7 @@ impl EvacuationBatch {
 }
 
 /// The mask of the deciding responder over the actions of the batch; the last one is to wait.
-pub(crate) fn write_mask(world: &World, scratch: &mut Vec<bool>, mut mask: ArrayViewMut1<f32>) {
+pub(crate) fn write_mask(world: &World, scratch: &mut Vec<bool>, mask: &mut [f32]) {
     mask.fill(0.0);
     let (wait, n) = (mask.len() - 1, world.wait_option());
     scratch.resize(n + 1, false);
@@ -185,62 +182,49 @@ pub(crate) fn illegal(action: f32, responder: usize, env: usize) -> EnvError {
 /// Tag of saved states; the version changes with their content.
 const TAG: StateTag = StateTag::new("evacuation", 1);
 
-impl EnvBatch for EvacuationBatch {
+impl Simulation for EvacuationSimulation {
     fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
-    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+    fn set_seed(&mut self, seed: u64) {
         self.seed = seed;
-        for env in 0..self.worlds.len() {
-            self.begin(env, 0);
-            self.observe(env, &mut out.obs, &mut out.mask);
-        }
-        Ok(())
     }
 
-    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        assert_eq!(actions.dim(), (self.worlds.len(), 1), "shape of the actions");
-        for env in 0..self.worlds.len() {
-            let (world, action) = (&mut self.worlds[env], actions[[env, 0]]);
-            let option = batch_option(world, action, self.columns.nodes);
-            let Some(Ok(played)) = option.map(|option| world.step(option, None)) else {
-                return Err(illegal(action, world.turn(), self.first_env + env));
-            };
-            let end = world.state.end;
-            out.reward[env] = played.reward as f32;
-            out.terminated[env] = end.is_some();
-            out.truncated[env] = false;
-            out.elapsed[env] = world.duration(played.ticks) as f32;
-            let figures = Self::figures(world, &played);
-            out.info.row_mut(env).iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure);
-            self.observe(env, &mut out.next_obs, &mut out.next_mask);
-            if end.is_some() {
-                self.begin(env, self.episodes[env] + 1);
-                self.observe(env, &mut out.obs, &mut out.mask);
-            } else {
-                out.obs.row_mut(env).assign(&out.next_obs.row(env));
-                out.mask.row_mut(env).assign(&out.next_mask.row(env));
-            }
-        }
-        Ok(())
+    fn episode(&self, env: usize) -> u64 {
+        self.episodes[env]
     }
 
-    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        self.begin(env, self.episodes[env] + 1);
-        self.observe(env, &mut out.obs, &mut out.mask);
-        Ok(())
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+        self.episodes[env] = episode;
+        let mut rng = episode_rng(self.seed, (self.first_env + env) as u64, episode);
+        self.worlds[env].begin(&mut rng);
+        self.observe(env, view);
+    }
+
+    fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
+        let (world, action) = (&mut self.worlds[env], actions[0]);
+        let option = batch_option(world, action, self.columns.nodes);
+        let Some(Ok(played)) = option.map(|option| world.step(option, None)) else {
+            return Err(illegal(action, world.turn(), self.first_env + env));
+        };
+        out.reward[0] = played.reward as f32;
+        out.elapsed[0] = world.duration(played.ticks) as f32;
+        out.info.copy_from_slice(&Self::figures(world, &played));
+        let ending = Ending::of(world.state.end.is_some(), false);
+        self.observe(env, next);
+        Ok(ending)
     }
 
     fn save(&self) -> Vec<u8> {
         let states = self.worlds.iter().map(|world| world.state.clone()).collect();
         let saved = Saved { seed: self.seed, episodes: self.episodes.clone(), states };
-        TAG.encode(self.n_envs(), &(&*self.rules, saved))
+        TAG.encode(self.spec.n_envs, &(&*self.rules, saved))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
         let fail = |reason: String| EnvError::State { reason };
-        let (rules, saved): (RulesConfig, Saved) = TAG.decode(self.n_envs(), bytes)?;
+        let (rules, saved): (RulesConfig, Saved) = TAG.decode(self.spec.n_envs, bytes)?;
         if rules != *self.rules {
             return Err(fail("it belongs to other rules".into()));
         }

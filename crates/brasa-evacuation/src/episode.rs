@@ -46,7 +46,8 @@ pub(crate) fn follow(
             let (world, mut values) = (&episode.world, slabs.obs.row_mut(row));
             let values = values.as_slice_mut().expect("slabs are in standard layout");
             templates[world.state.building as usize].write(world, &columns, values);
-            write_mask(world, &mut scratch, slabs.mask.row_mut(row));
+            let mut mask = slabs.mask.row_mut(row);
+            write_mask(world, &mut scratch, mask.as_slice_mut().expect("slabs are in standard layout"));
             if let Some(trace) = &mut episode.trace {
                 trace.seen.push((values.to_vec(), slabs.mask.row(row).to_vec()));
             }

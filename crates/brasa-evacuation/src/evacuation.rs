@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use brasa_env::{BaselineKind, episode_rng, field};
+use brasa_env::{Autoreset, BaselineKind, episode_rng, field};
 use serde::{Deserialize, Serialize};
 
-use crate::batch::EvacuationBatch;
+use crate::batch::{EvacuationBatch, EvacuationSimulation};
 use crate::bound::{SweepProblem, lower_bound_with_losses};
 use crate::building::Building;
 use crate::config::{Knowledge, RulesConfig};
@@ -174,7 +174,7 @@ impl Evacuation {
 
     /// The environments with the global indices `envs`; the index addresses the random numbers.
     pub fn batch(&self, envs: Range<usize>) -> EvacuationBatch {
-        EvacuationBatch::new(self.rules.clone(), self.buildings.clone(), envs)
+        Autoreset::new(EvacuationSimulation::new(self.rules.clone(), self.buildings.clone(), envs))
     }
 
     /// The world of environment `env` at the start of its first episode.

@@ -46,7 +46,7 @@ pub use brasa_floorplan::{
     PlaceDrawing, Split, WayDrawing, generate,
 };
 
-pub use batch::EvacuationBatch;
+pub use batch::{EvacuationBatch, EvacuationSimulation};
 pub use bound::{
     LowerBound, PlanConfig, SweepPlan, SweepProblem, held_karp, joint, lower_bound, lower_bound_with_losses, plan,
 };

@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, MaskSpec, Space, StateTag};
-use ndarray::ArrayView2;
+use brasa_env::{Autoreset, Ending, EnvError, EnvSpec, MaskSpec, Simulation, Space, StateTag, StepOut, View};
 
 use crate::config::UaraConfig;
 use crate::layout::Layout;
@@ -14,7 +13,7 @@ use crate::radio::{Link, Radio};
 use crate::reward::RewardFunction;
 use crate::snapshot::Snapshot;
 
-/// Names of the figures of a step, in the order of [`BatchSlabs::info`].
+/// Names of the figures of a step, in the order of [`StepOut::info`].
 pub(crate) const INFO: [&str; 8] = [
     "qos_rate",
     "sum_rate_mbps",
@@ -29,6 +28,9 @@ pub(crate) const INFO: [&str; 8] = [
 /// The figures that an episode has as means over its steps.
 pub(crate) const MEANS: [&str; 6] =
     ["qos_rate", "sum_rate_mbps", "jain", "handovers", "busiest_station_users", "rejected"];
+
+/// Networks as a batch of environments; [`UaraSimulation`] describes them.
+pub type UaraBatch = Autoreset<UaraSimulation>;
 
 /// Environments in which users of a cellular network simultaneously choose stations and channels.
 ///
@@ -48,13 +50,13 @@ pub(crate) const MEANS: [&str; 6] =
 ///
 /// # Episodes
 /// An episode ends after a number of steps (truncated) or, optionally, when all users are satisfied (terminated).
-pub struct UaraBatch {
+pub struct UaraSimulation {
     networks: Networks,
     reward: RewardFunction,
     spec: EnvSpec,
 }
 
-impl UaraBatch {
+impl UaraSimulation {
     pub(crate) fn new(config: Arc<UaraConfig>, radio: Arc<Radio>, envs: Range<usize>) -> Self {
         let reward = RewardFunction::new(&config, &radio);
         let networks = Networks::new(config, radio, envs);
@@ -138,115 +140,70 @@ impl UaraBatch {
     }
 
     /// Writes the observations of `env`.
-    fn observe(&self, env: usize, obs: &mut [f32], shared: &mut [f32], mask: &mut [f32]) {
-        let users = self.networks.users(env);
+    fn observe(&self, env: usize, View { obs, shared, mask }: View<'_>) {
         let width = self.networks.columns.width() - self.networks.columns.shared_width();
-        if self.networks.columns.shared_width() > 0 {
-            let bits = self.networks.state.satisfied[users.clone()].iter().map(|bit| f32::from(u8::from(*bit)));
-            shared[users.clone()].iter_mut().zip(bits).for_each(|(slot, bit)| *slot = bit);
-        }
+        let satisfied = &self.networks.state.satisfied[self.networks.users(env)];
+        shared.iter_mut().zip(satisfied).for_each(|(slot, bit)| *slot = f32::from(u8::from(*bit)));
         if width > 0 {
             let view = self.networks.view(env);
-            let rows = obs[users.start * width..users.end * width].chunks_mut(width);
-            rows.enumerate()
+            obs.chunks_mut(width)
+                .enumerate()
                 .for_each(|(user, row)| write_own(&self.networks.columns, &self.networks.radio, &view, user, row));
         }
         if !self.networks.flags.is_empty() {
-            let candidates = self.networks.per_candidate(env);
-            mask[candidates.clone()].copy_from_slice(&self.networks.flags[candidates]);
+            mask.copy_from_slice(&self.networks.flags[self.networks.per_candidate(env)]);
         }
-    }
-
-    fn step_env(&mut self, env: usize, actions: &[f32], out: &mut BatchSlabs) -> Result<(), EnvError> {
-        const LAYOUT: &str = "slabs are in standard layout";
-        let handovers = self.networks.decide(env, actions)?;
-        self.networks.receive(env);
-        let rewards = &mut out.reward.as_slice_mut().expect(LAYOUT)[self.networks.users(env)];
-        self.reward.pay(&self.networks.step(env), rewards);
-        self.networks.state.steps[env] += 1;
-        let success = self.networks.state.satisfied[self.networks.users(env)].iter().all(|satisfied| *satisfied);
-        let terminated = success && self.networks.config.end_when_satisfied;
-        let truncated = !terminated && self.networks.state.steps[env] >= self.networks.config.episode_steps;
-        let ended = terminated || truncated;
-        let bootstraps = self.networks.config.parity.bootstrap_success;
-        let users = self.networks.users(env);
-        out.terminated.as_slice_mut().expect(LAYOUT)[users.clone()].fill(terminated && !bootstraps);
-        out.truncated.as_slice_mut().expect(LAYOUT)[users].fill(truncated || (terminated && bootstraps));
-        let figures = self.figures(env, handovers, ended, success);
-        out.info.row_mut(env).iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure);
-        self.networks.advance(env);
-        let (obs, shared) = (out.obs.as_slice_mut().expect(LAYOUT), out.shared.as_slice_mut().expect(LAYOUT));
-        let mask = out.mask.as_slice_mut().expect(LAYOUT);
-        let next_obs = out.next_obs.as_slice_mut().expect(LAYOUT);
-        let next_shared = out.next_shared.as_slice_mut().expect(LAYOUT);
-        let next_mask = out.next_mask.as_slice_mut().expect(LAYOUT);
-        self.observe(env, next_obs, next_shared, next_mask);
-        if ended {
-            self.networks.begin(env, self.networks.state.episodes[env] + 1);
-            self.observe(env, obs, shared, mask);
-        } else {
-            let (users, candidates) = (self.networks.users(env), self.networks.per_candidate(env));
-            let width = self.networks.columns.width() - self.networks.columns.shared_width();
-            let own = users.start * width..users.end * width;
-            obs[own.clone()].copy_from_slice(&next_obs[own]);
-            if self.networks.columns.shared_width() > 0 {
-                shared[users.clone()].copy_from_slice(&next_shared[users]);
-            }
-            if !self.networks.flags.is_empty() {
-                mask[candidates.clone()].copy_from_slice(&next_mask[candidates]);
-            }
-        }
-        Ok(())
-    }
-
-    fn observe_into(&self, env: usize, out: &mut BatchSlabs) {
-        const LAYOUT: &str = "slabs are in standard layout";
-        let (obs, shared) = (out.obs.as_slice_mut().expect(LAYOUT), out.shared.as_slice_mut().expect(LAYOUT));
-        self.observe(env, obs, shared, out.mask.as_slice_mut().expect(LAYOUT));
     }
 }
 
 /// Tag of saved states; the version changes with their content.
 const TAG: StateTag = StateTag::new("uara", 1);
 
-impl EnvBatch for UaraBatch {
+impl Simulation for UaraSimulation {
     fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
-    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+    fn set_seed(&mut self, seed: u64) {
         self.networks.state.seed = seed;
-        for env in 0..self.n_envs() {
-            self.networks.begin(env, 0);
-            self.observe_into(env, out);
-        }
-        Ok(())
     }
 
-    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        assert_eq!(actions.dim(), (self.n_rows(), 1), "shape of the actions");
-        let actions = actions.as_standard_layout();
-        let actions = actions.as_slice().expect("it has just been made so");
-        (0..self.n_envs()).try_for_each(|env| self.step_env(env, actions, out))
+    fn episode(&self, env: usize) -> u64 {
+        self.networks.state.episodes[env]
     }
 
-    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        self.networks.begin(env, self.networks.state.episodes[env] + 1);
-        self.observe_into(env, out);
-        Ok(())
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+        self.networks.begin(env, episode);
+        self.observe(env, view);
+    }
+
+    fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
+        let handovers = self.networks.decide(env, actions)?;
+        self.networks.receive(env);
+        self.reward.pay(&self.networks.step(env), out.reward);
+        self.networks.state.steps[env] += 1;
+        let config = &self.networks.config;
+        let success = self.networks.state.satisfied[self.networks.users(env)].iter().all(|satisfied| *satisfied);
+        let ends = success && config.end_when_satisfied;
+        let is_last = self.networks.state.steps[env] >= config.episode_steps;
+        let terminated = ends && !config.parity.bootstrap_success;
+        out.info.copy_from_slice(&self.figures(env, handovers, ends || is_last, success));
+        self.networks.advance(env);
+        self.observe(env, next);
+        Ok(Ending::of(terminated, ends || is_last))
     }
 
     fn save(&self) -> Vec<u8> {
-        TAG.encode(self.n_envs(), &(&*self.networks.config, &self.networks.state))
+        TAG.encode(self.spec.n_envs, &(&*self.networks.config, &self.networks.state))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
         let fail = |reason: String| EnvError::State { reason };
-        let (config, state): (UaraConfig, State) = TAG.decode(self.n_envs(), bytes)?;
+        let (config, state): (UaraConfig, State) = TAG.decode(self.spec.n_envs, bytes)?;
         if config != *self.networks.config {
             return Err(fail("it belongs to a network with other settings".into()));
         }
-        let (held, expected) = (state.steps.len(), self.n_envs());
+        let (held, expected) = (state.steps.len(), self.spec.n_envs);
         if held != expected {
             return Err(fail(format!("it holds {held} environments, the batch {expected}")));
         }

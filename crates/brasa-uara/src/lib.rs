@@ -46,8 +46,8 @@ mod trace;
 mod uara;
 
 pub use baselines::{Heuristic, Objective};
-pub use batch::UaraBatch;
-pub use bs_agent::{BsAgent, BsAgentBatch, BsAgentConfig, BsAgentParity};
+pub use batch::{UaraBatch, UaraSimulation};
+pub use bs_agent::{BsAgent, BsAgentBatch, BsAgentConfig, BsAgentParity, BsAgentSimulation};
 pub use config::{
     Candidates, Coverage, DynamicsConfig, LayoutConfig, Parity, Part, PowerUnit, Redraw, Reward, Spread, Start, Tier,
     UaraConfig,

@@ -303,7 +303,7 @@ impl Networks {
         let was_linked = self.state.linked[env];
         let mut handovers = 0;
         self.loads[stations.clone()].fill(0);
-        for (place, (user, action)) in users.clone().zip(&actions[users]).enumerate() {
+        for (place, (user, action)) in users.zip(actions).enumerate() {
             let Some(link) = self.link_of(*action, first + place * per_user) else {
                 return Err(EnvError::Argument(InvalidField::new(
                     "actions",

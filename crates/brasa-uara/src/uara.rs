@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::PairSpec;
+use brasa_env::{Autoreset, PairSpec};
 
 use crate::baselines::Objective;
-use crate::batch::UaraBatch;
+use crate::batch::{UaraBatch, UaraSimulation};
 use crate::config::{Redraw, Reward, UaraConfig};
 use crate::error::UaraError;
 use crate::observe::Columns;
@@ -54,7 +54,7 @@ impl Uara {
 
     /// Environments with the global indices `envs`; the index addresses the random numbers.
     pub fn batch(&self, envs: Range<usize>) -> UaraBatch {
-        UaraBatch::new(self.config.clone(), self.radio.clone(), envs)
+        Autoreset::new(UaraSimulation::new(self.config.clone(), self.radio.clone(), envs))
     }
 
     /// Layout of observations and actions over candidates and channels.

@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, StateTag};
-use ndarray::{ArrayView2, ArrayViewMut1};
+use brasa_env::{Autoreset, Ending, EnvError, EnvSpec, Simulation, Space, StateTag, StepOut, View};
 
 use super::config::{ActionMode, IquitosConfig};
 use super::dispatch::{BatteryOrder, Flows};
@@ -13,7 +12,7 @@ use super::site::Site;
 use super::world::{State, World};
 use crate::{Ledger, rows};
 
-/// Names of the figures of a step, in the order of [`BatchSlabs::info`].
+/// Names of the figures of a step, in the order of [`StepOut::info`].
 const INFO: [&str; 13] = [
     "grid_import_kwh",
     "carbon_kg",
@@ -29,6 +28,9 @@ const INFO: [&str; 13] = [
     "grid_excess_kwh",
     "feeder_excess_kwh",
 ];
+
+/// Environments of the Iquitos microgrid as a batch; [`IquitosSimulation`] describes them.
+pub type IquitosBatch = Autoreset<IquitosSimulation>;
 
 /// Environments of the Iquitos microgrid, one row each.
 ///
@@ -46,7 +48,7 @@ const INFO: [&str; 13] = [
 /// # Episodes
 /// An episode ends by truncation, at the end of the year or of the training window; the next one starts
 /// automatically. At the end of the year `next_obs` is the first step of the new year.
-pub struct IquitosBatch {
+pub struct IquitosSimulation {
     pub(crate) world: World,
     spec: EnvSpec,
     scales: Scales,
@@ -56,7 +58,7 @@ pub struct IquitosBatch {
     flows: Vec<Flows>,
 }
 
-impl IquitosBatch {
+impl IquitosSimulation {
     pub(crate) fn new(site: Arc<Site>, envs: Range<usize>) -> Self {
         let config = &site.config;
         let mut names = vec!["battery".to_owned()];
@@ -98,14 +100,7 @@ impl IquitosBatch {
         if capacity_kwh > 0.0 { self.world.state.envs[env].stored_kwh / capacity_kwh } else { 0.0 }
     }
 
-    fn begin(&mut self, env: usize, episode: u64, out: &mut BatchSlabs) {
-        self.world.begin(env, episode);
-        let row = out.obs.row_mut(env);
-        self.observe(env, row);
-    }
-
-    fn observe(&self, env: usize, mut row: ArrayViewMut1<f32>) {
-        let row = row.as_slice_mut().expect("slabs are in standard layout");
+    fn observe(&self, env: usize, row: &mut [f32]) {
         self.scales.write(&self.world.site, &self.world.state.envs[env], self.world.sockets(env), row);
     }
 
@@ -134,68 +129,59 @@ impl IquitosBatch {
 /// Tag of saved states; the version changes with their content.
 const TAG: StateTag = StateTag::new("iquitos", 3);
 
-impl EnvBatch for IquitosBatch {
+impl Simulation for IquitosSimulation {
     fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
-    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+    fn set_seed(&mut self, seed: u64) {
         self.world.state.seed = seed;
-        (0..self.n_envs()).for_each(|env| self.begin(env, 0, out));
-        Ok(())
     }
 
-    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        assert_eq!(actions.dim(), (self.n_envs(), self.spec.action.width()), "shape of the actions");
-        for env in 0..self.n_envs() {
-            let action = actions.row(env);
-            let action = action.as_slice().expect("rows of actions are contiguous");
-            rows::check_numbers(action)?;
-            let order = self.decode(action);
-            let played = self.world.play(env, &self.orders_kw, order);
-            let flows = played.flows;
-            self.flows[env] = flows;
-            let info: [f64; INFO.len()] = [
-                flows.ledger.grid_import_kwh,
-                flows.carbon_kg,
-                flows.cost,
-                flows.reference_carbon_kg,
-                flows.reference_cost,
-                flows.ledger.pv_available_kwh,
-                flows.ledger.pv_curtailed_kwh,
-                flows.ledger.load_kwh,
-                flows.ledger.ev_delivered_kwh,
-                flows.ledger.ev_unmet_kwh,
-                flows.turned_away,
-                flows.grid_excess_kwh,
-                flows.feeder_excess_kwh,
-            ];
-            rows::write_step(out, env, (played.reward, played.truncated), info);
-            self.observe(env, out.next_obs.row_mut(env));
-            if played.truncated {
-                let episode = self.world.state.envs[env].episode + 1;
-                self.begin(env, episode, out);
-            } else {
-                rows::go_on(out, env);
-            }
-        }
-        Ok(())
+    fn episode(&self, env: usize) -> u64 {
+        self.world.state.envs[env].episode
     }
 
-    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        let episode = self.world.state.envs[env].episode + 1;
-        self.begin(env, episode, out);
-        Ok(())
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+        self.world.begin(env, episode);
+        self.observe(env, view.obs);
+    }
+
+    fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
+        rows::check_numbers(actions)?;
+        let order = self.decode(actions);
+        let played = self.world.play(env, &self.orders_kw, order);
+        let flows = played.flows;
+        self.flows[env] = flows;
+        let info: [f64; INFO.len()] = [
+            flows.ledger.grid_import_kwh,
+            flows.carbon_kg,
+            flows.cost,
+            flows.reference_carbon_kg,
+            flows.reference_cost,
+            flows.ledger.pv_available_kwh,
+            flows.ledger.pv_curtailed_kwh,
+            flows.ledger.load_kwh,
+            flows.ledger.ev_delivered_kwh,
+            flows.ledger.ev_unmet_kwh,
+            flows.turned_away,
+            flows.grid_excess_kwh,
+            flows.feeder_excess_kwh,
+        ];
+        out.info.copy_from_slice(&info);
+        out.reward[0] = played.reward as f32;
+        self.observe(env, next.obs);
+        Ok(Ending::of(false, played.truncated))
     }
 
     fn save(&self) -> Vec<u8> {
-        TAG.encode(self.n_envs(), &(self.config(), &self.world.state))
+        TAG.encode(self.spec.n_envs, &(self.config(), &self.world.state))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let state: State = rows::saved(TAG, (self.n_envs(), bytes), (self.config(), "microgrid"))?;
-        if state.envs.len() != self.n_envs() || state.need_kwh.len() != self.world.state.need_kwh.len() {
-            let reason = format!("it holds {} environments, the batch {}", state.envs.len(), self.n_envs());
+        let state: State = rows::saved(TAG, (self.spec.n_envs, bytes), (self.config(), "microgrid"))?;
+        if state.envs.len() != self.spec.n_envs || state.need_kwh.len() != self.world.state.need_kwh.len() {
+            let reason = format!("it holds {} environments, the batch {}", state.envs.len(), self.spec.n_envs);
             return Err(EnvError::State { reason });
         }
         self.world.state = state;

@@ -28,7 +28,7 @@ mod world;
 
 use crate::solar;
 
-pub use batch::IquitosBatch;
+pub use batch::{IquitosBatch, IquitosSimulation};
 pub use config::{
     ActionMode, ArrivalModel, BatteryConfig, FileConfig, GridConfig, IquitosConfig, MallConfig, ObservationMode,
     PvConfig, PvModel, RewardConfig, RewardKind, SocketActions, VehicleClass, VehicleConfig,

@@ -7,12 +7,12 @@ use std::sync::Arc;
 #[cfg(feature = "optimum")]
 use brasa_env::ComparisonMemory;
 use brasa_env::{
-    Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation,
-    Figure, Outcome, Scenario, Split, Who, find_baseline, fingerprint,
+    Autoreset, Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData,
+    Evaluation, Figure, Outcome, Scenario, Split, Who, find_baseline, fingerprint,
 };
 use ndarray::Array2;
 
-use super::batch::IquitosBatch;
+use super::batch::{IquitosBatch, IquitosSimulation};
 use super::config::IquitosConfig;
 use super::controllers::Rule;
 use super::data;
@@ -104,15 +104,16 @@ impl Iquitos {
 
     fn batch_of(site: &Arc<Site>, envs: Range<usize>) -> Result<IquitosBatch, EnergyError> {
         at_least_one(&envs)?;
-        Ok(IquitosBatch::new(Arc::clone(site), envs))
+        Ok(Autoreset::new(IquitosSimulation::new(Arc::clone(site), envs)))
     }
 
     /// An episode with a controller, which acts through the environment.
     fn play_controlled(&self, controller: &mut dyn Controller, episode: Evaluated) -> Result<Tally, EnvError> {
         let (year, mut tally) = (&self.year, Tally::new(&self.year));
-        let mut batch = IquitosBatch::new(Arc::clone(year), 0..1);
-        batch.world.record();
-        batch.world.set_episode(episode);
+        let mut simulation = IquitosSimulation::new(Arc::clone(year), 0..1);
+        simulation.world.record();
+        simulation.world.set_episode(episode);
+        let mut batch = Autoreset::new(simulation);
         let mut slabs = BatchSlabs::new(batch.spec());
         let mut actions = Array2::zeros((1, batch.spec().action.width()));
         batch.reset(episode.seed, &mut slabs)?;

@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, Space, StateTag};
-use ndarray::{ArrayView2, ArrayViewMut1};
+use brasa_env::{Autoreset, Ending, EnvError, EnvSpec, InvalidField, Simulation, Space, StateTag, StepOut, View};
 
 use super::config::{ActionMode, StationConfig};
 use super::ledger::StationLedger;
@@ -14,7 +13,7 @@ use super::site::Site;
 use super::world::{Flows, State, World};
 use crate::rows;
 
-/// Names of the figures of a step, in the order of [`BatchSlabs::info`].
+/// Names of the figures of a step, in the order of [`StepOut::info`].
 const INFO: [&str; 15] = [
     "profit",
     "revenue",
@@ -32,6 +31,9 @@ const INFO: [&str; 15] = [
     "turned_away",
     "overtime_hours",
 ];
+
+/// Environments of a charging station as a batch; [`StationSimulation`] describes them.
+pub type StationBatch = Autoreset<StationSimulation>;
 
 /// Environments of a charging station, one row each.
 ///
@@ -55,7 +57,7 @@ const INFO: [&str; 15] = [
 /// # Episodes
 /// An episode starts at midnight with free sockets and ends by truncation. Cars that are still connected then are not
 /// counted as unmet.
-pub struct StationBatch {
+pub struct StationSimulation {
     pub(crate) world: World,
     spec: EnvSpec,
     scales: Scales,
@@ -142,7 +144,7 @@ fn action_space(config: &StationConfig) -> Space {
     }
 }
 
-impl StationBatch {
+impl StationSimulation {
     pub(crate) fn new(site: Arc<Site>, envs: Range<usize>) -> Self {
         let config = &site.config;
         Self {
@@ -189,14 +191,7 @@ impl StationBatch {
         &self.world.state.sockets.power_kw[self.world.places(env)]
     }
 
-    fn begin(&mut self, env: usize, episode: u64, out: &mut BatchSlabs) {
-        self.world.begin(env, episode);
-        let row = out.obs.row_mut(env);
-        self.observe(env, row);
-    }
-
-    fn observe(&self, env: usize, mut row: ArrayViewMut1<f32>) {
-        let row = row.as_slice_mut().expect("slabs are in standard layout");
+    fn observe(&self, env: usize, row: &mut [f32]) {
         let (state, first) = (&self.world.state, self.world.places(env).start);
         self.scales.write(&self.world.site, &state.envs[env], &state.sockets, first, row);
     }
@@ -223,70 +218,61 @@ impl StationBatch {
 /// Tag of saved states; the version changes with their content.
 const TAG: StateTag = StateTag::new("station", 3);
 
-impl EnvBatch for StationBatch {
+impl Simulation for StationSimulation {
     fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
-    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+    fn set_seed(&mut self, seed: u64) {
         self.world.state.seed = seed;
-        (0..self.n_envs()).for_each(|env| self.begin(env, 0, out));
-        Ok(())
     }
 
-    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        assert_eq!(actions.dim(), (self.n_envs(), self.spec.action.width()), "shape of the actions");
-        for env in 0..self.n_envs() {
-            let action = actions.row(env);
-            let action = action.as_slice().expect("rows of actions are contiguous");
-            self.check(action)?;
-            let battery_kw = self.decoder.decode(action, &mut self.orders_kw);
-            let played = self.world.play(env, &self.orders_kw, battery_kw);
-            let flows = played.flows;
-            self.flows[env] = flows;
-            let info: [f64; INFO.len()] = [
-                flows.profit(),
-                flows.revenue,
-                flows.energy_cost,
-                flows.ledger.grid_import_kwh,
-                flows.ledger.grid_export_kwh,
-                flows.ledger.pv_available_kwh,
-                flows.ledger.pv_curtailed_kwh,
-                flows.ledger.ev_delivered_kwh,
-                flows.ledger.ev_returned_kwh,
-                flows.ledger.ev_unmet_kwh,
-                flows.excess_kwh,
-                degradation_kwh(&flows),
-                f64::from(flows.departed),
-                f64::from(flows.turned_away),
-                flows.overtime_hours,
-            ];
-            rows::write_step(out, env, (played.reward, played.truncated), info);
-            self.observe(env, out.next_obs.row_mut(env));
-            if played.truncated {
-                let episode = self.world.state.envs[env].episode + 1;
-                self.begin(env, episode, out);
-            } else {
-                rows::go_on(out, env);
-            }
-        }
-        Ok(())
+    fn episode(&self, env: usize) -> u64 {
+        self.world.state.envs[env].episode
     }
 
-    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        let episode = self.world.state.envs[env].episode + 1;
-        self.begin(env, episode, out);
-        Ok(())
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+        self.world.begin(env, episode);
+        self.observe(env, view.obs);
+    }
+
+    fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
+        self.check(actions)?;
+        let battery_kw = self.decoder.decode(actions, &mut self.orders_kw);
+        let played = self.world.play(env, &self.orders_kw, battery_kw);
+        let flows = played.flows;
+        self.flows[env] = flows;
+        let info: [f64; INFO.len()] = [
+            flows.profit(),
+            flows.revenue,
+            flows.energy_cost,
+            flows.ledger.grid_import_kwh,
+            flows.ledger.grid_export_kwh,
+            flows.ledger.pv_available_kwh,
+            flows.ledger.pv_curtailed_kwh,
+            flows.ledger.ev_delivered_kwh,
+            flows.ledger.ev_returned_kwh,
+            flows.ledger.ev_unmet_kwh,
+            flows.excess_kwh,
+            degradation_kwh(&flows),
+            f64::from(flows.departed),
+            f64::from(flows.turned_away),
+            flows.overtime_hours,
+        ];
+        out.info.copy_from_slice(&info);
+        out.reward[0] = played.reward as f32;
+        self.observe(env, next.obs);
+        Ok(Ending::of(false, played.truncated))
     }
 
     fn save(&self) -> Vec<u8> {
-        TAG.encode(self.n_envs(), &(self.config(), &self.world.state))
+        TAG.encode(self.spec.n_envs, &(self.config(), &self.world.state))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let state: State = rows::saved(TAG, (self.n_envs(), bytes), (self.config(), "station"))?;
-        if state.envs.len() != self.n_envs() || !state.sockets.has(self.n_envs() * self.orders_kw.len()) {
-            let reason = format!("it holds {} environments, the batch {}", state.envs.len(), self.n_envs());
+        let state: State = rows::saved(TAG, (self.spec.n_envs, bytes), (self.config(), "station"))?;
+        if state.envs.len() != self.spec.n_envs || !state.sockets.has(self.spec.n_envs * self.orders_kw.len()) {
+            let reason = format!("it holds {} environments, the batch {}", state.envs.len(), self.spec.n_envs);
             return Err(EnvError::State { reason });
         }
         self.world.state = state;

@@ -29,7 +29,7 @@ mod stays;
 mod validate;
 mod world;
 
-pub use batch::StationBatch;
+pub use batch::{StationBatch, StationSimulation};
 pub use config::{
     ActionMode, ArrivalConfig, BatteryConfig, CarModel, LimitMode, NodeConfig, PlaceKind, PriceConfig, PvConfig,
     RewardConfig, RewardKind, SocketActions, SocketConfig, SocketKind, StationConfig,

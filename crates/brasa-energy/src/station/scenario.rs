@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brasa_env::{
-    Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation,
-    Figure, Outcome, Scenario, Split, Who, find_baseline,
+    Autoreset, Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData,
+    Evaluation, Figure, Outcome, Scenario, Split, Who, find_baseline,
 };
 use ndarray::Array2;
 
-use super::batch::StationBatch;
+use super::batch::{StationBatch, StationSimulation};
 use super::config::{RewardConfig, RewardKind, StationConfig};
 use super::controllers::Rule;
 use super::episode::{self, StationEpisode};
@@ -107,7 +107,7 @@ impl Station {
     /// [`EnergyError::Field`] for an empty range.
     pub fn batch(&self, envs: Range<usize>) -> Result<StationBatch, EnergyError> {
         at_least_one(&envs)?;
-        Ok(StationBatch::new(Arc::clone(&self.site), envs))
+        Ok(Autoreset::new(StationSimulation::new(Arc::clone(&self.site), envs)))
     }
 
     /// The cars, prices and PV of `episode` of environment `env` for `seed`, as a batch that was reset with this seed plays
@@ -126,9 +126,10 @@ impl Station {
     /// An episode with a controller, which acts through the environment.
     fn play_controlled(&self, controller: &mut dyn Controller, episode: Evaluated) -> Result<Tally, EnvError> {
         let mut tally = Tally::new(&self.site);
-        let mut batch = StationBatch::new(Arc::clone(&self.evaluated), 0..1);
-        batch.world.record();
-        batch.world.set_episode(episode);
+        let mut simulation = StationSimulation::new(Arc::clone(&self.evaluated), 0..1);
+        simulation.world.record();
+        simulation.world.set_episode(episode);
+        let mut batch = Autoreset::new(simulation);
         let mut slabs = BatchSlabs::new(batch.spec());
         let mut actions = Array2::zeros((1, batch.spec().action.width()));
         batch.reset(episode.seed, &mut slabs)?;
@@ -355,7 +356,7 @@ impl Scenario for Station {
             Split::Train => &self.site,
             Split::Evaluation => &self.evaluated,
         };
-        Ok(Box::new(StationBatch::new(Arc::clone(site), envs)))
+        Ok(Box::new(Autoreset::new(StationSimulation::new(Arc::clone(site), envs))))
     }
 
     fn files(&self) -> Vec<PathBuf> {

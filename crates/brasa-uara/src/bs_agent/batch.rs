@@ -3,8 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, InvalidField, Space, StateTag, episode_rng, named_rng};
-use ndarray::{Array2, ArrayView2};
+use brasa_env::{
+    Autoreset, Ending, EnvError, EnvSpec, InvalidField, Simulation, Space, StateTag, StepOut, View, episode_rng,
+    named_rng,
+};
 use serde::{Deserialize, Serialize};
 
 use super::cells::{Cells, noise_w};
@@ -12,8 +14,11 @@ use super::config::BsAgentConfig;
 use crate::config::Redraw;
 use crate::error::UaraError;
 
-/// Names of the figures of a step, in the order of [`BatchSlabs::info`].
+/// Names of the figures of a step, in the order of [`StepOut::info`].
 const INFO: [&str; 5] = ["connected_share", "connected_users", "sum_rate_mbps", "mean_layers", "success"];
+
+/// Networks in which stations choose users as a batch of environments; [`BsAgentSimulation`] describes them.
+pub type BsAgentBatch = Autoreset<BsAgentSimulation>;
 
 /// Environments in which base stations simultaneously choose users: the historical preset `bs-agent-2025`.
 ///
@@ -39,7 +44,7 @@ const INFO: [&str; 5] = ["connected_share", "connected_users", "sum_rate_mbps", 
 /// # Figures
 /// Fraction of stations that connect their user, number of connected users, sum of the rates of
 /// connections in Mb/s, layers of video per station, and success.
-pub struct BsAgentBatch {
+pub struct BsAgentSimulation {
     config: BsAgentConfig,
     spec: EnvSpec,
     noise_w: [f64; 2],
@@ -75,12 +80,12 @@ fn received_w(cells: &Cells, n_users: usize, station: usize, user: usize) -> f64
     f64::from(cells.received_w[station * n_users + user])
 }
 
-impl BsAgentBatch {
+impl BsAgentSimulation {
     /// Environments with the global indices `envs`.
     ///
     /// # Errors
     /// [`UaraError::Field`] for the first invalid field.
-    pub fn new(config: BsAgentConfig, envs: Range<usize>) -> Result<Self, UaraError> {
+    pub fn batch(config: BsAgentConfig, envs: Range<usize>) -> Result<BsAgentBatch, UaraError> {
         config.validate()?;
         let (n, users, channels) = (envs.len(), config.users, config.channels as f64);
         let obs = Space::uniform_box(0.0, 1.0, (0..users).map(|user| format!("user_{user}_connected")));
@@ -111,7 +116,7 @@ impl BsAgentBatch {
             Redraw::Environment => (0..n).map(|env| Arc::new(batch.draw(env))).collect(),
             Redraw::Episode => vec![Arc::default(); n],
         };
-        Ok(batch)
+        Ok(Autoreset::new(batch))
     }
 
     /// The settings.
@@ -130,31 +135,19 @@ impl BsAgentBatch {
         Cells::draw(&self.config, &mut rng)
     }
 
-    fn begin(&mut self, env: usize, episode: u64) {
-        self.state.episodes[env] = episode;
-        self.state.steps[env] = 0;
-        let users = self.users(env);
-        self.state.connected[users].fill(false);
-        if self.config.redraw == Redraw::Episode {
-            self.cells[env] = Arc::new(self.draw(env));
-        }
-    }
-
     fn users(&self, env: usize) -> Range<usize> {
         env * self.config.users..(env + 1) * self.config.users
     }
 
-    fn observe(&self, env: usize, shared: &mut Array2<f32>) {
-        let connected = &self.state.connected[self.users(env)];
-        let slots = shared.row_mut(env).into_iter().zip(connected);
+    fn observe(&self, env: usize, view: View<'_>) {
+        let slots = view.shared.iter_mut().zip(&self.state.connected[self.users(env)]);
         slots.for_each(|(slot, connected)| *slot = f32::from(u8::from(*connected)));
     }
 
     /// Reads the choices of the stations of `env`.
-    fn choose(&mut self, env: usize, actions: ArrayView2<f32>) -> Result<(), EnvError> {
-        let (users, first) = (self.config.users, env * self.choices.len());
-        for (station, choice) in self.choices.iter_mut().enumerate() {
-            let action = actions[[first + station, 0]];
+    fn choose(&mut self, env: usize, actions: &[f32]) -> Result<(), EnvError> {
+        let users = self.config.users;
+        for (station, (choice, &action)) in self.choices.iter_mut().zip(actions).enumerate() {
             *choice = action as usize;
             if *choice as f32 != action || *choice >= users {
                 return Err(EnvError::Argument(InvalidField::new(
@@ -238,61 +231,50 @@ impl BsAgentBatch {
 /// Tag of saved states; the version changes with their content.
 const TAG: StateTag = StateTag::new("uara-bs-agent", 1);
 
-impl EnvBatch for BsAgentBatch {
+impl Simulation for BsAgentSimulation {
     fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
-    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+    fn set_seed(&mut self, seed: u64) {
         self.state.seed = seed;
-        for env in 0..self.n_envs() {
-            self.begin(env, 0);
-            self.observe(env, &mut out.shared);
-        }
-        Ok(())
     }
 
-    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        assert_eq!(actions.dim(), (self.n_rows(), 1), "shape of the actions");
-        let n_stations = self.n_agents();
-        for env in 0..self.n_envs() {
-            self.choose(env, actions)?;
-            let rows = env * n_stations..(env + 1) * n_stations;
-            let rewards = out.reward.as_slice_mut().expect("slabs are in standard layout");
-            let figures = self.serve(env, &mut rewards[rows.clone()]);
-            self.state.steps[env] += 1;
-            let terminated = figures[INFO.len() - 1] > 0.0;
-            let truncated = !terminated && self.state.steps[env] >= self.config.episode_steps;
-            for row in rows {
-                (out.terminated[row], out.truncated[row]) = (terminated, truncated);
-            }
-            out.info.row_mut(env).iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure);
-            self.observe(env, &mut out.next_shared);
-            if terminated || truncated {
-                self.begin(env, self.state.episodes[env] + 1);
-            }
-            self.observe(env, &mut out.shared);
-        }
-        Ok(())
+    fn episode(&self, env: usize) -> u64 {
+        self.state.episodes[env]
     }
 
-    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        self.begin(env, self.state.episodes[env] + 1);
-        self.observe(env, &mut out.shared);
-        Ok(())
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+        self.state.episodes[env] = episode;
+        self.state.steps[env] = 0;
+        let users = self.users(env);
+        self.state.connected[users].fill(false);
+        if self.config.redraw == Redraw::Episode {
+            self.cells[env] = Arc::new(self.draw(env));
+        }
+        self.observe(env, view);
+    }
+
+    fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
+        self.choose(env, actions)?;
+        let figures = self.serve(env, out.reward);
+        self.state.steps[env] += 1;
+        out.info.copy_from_slice(&figures);
+        self.observe(env, next);
+        Ok(Ending::of(figures[INFO.len() - 1] > 0.0, self.state.steps[env] >= self.config.episode_steps))
     }
 
     fn save(&self) -> Vec<u8> {
-        TAG.encode(self.n_envs(), &(&self.config, &self.state))
+        TAG.encode(self.spec.n_envs, &(&self.config, &self.state))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
         let fail = |reason: String| EnvError::State { reason };
-        let (config, state): (BsAgentConfig, State) = TAG.decode(self.n_envs(), bytes)?;
+        let (config, state): (BsAgentConfig, State) = TAG.decode(self.spec.n_envs, bytes)?;
         if config != self.config {
             return Err(fail("it belongs to another config".into()));
         }
-        let (held, n) = (state.episodes.len(), self.n_envs());
+        let (held, n) = (state.episodes.len(), self.spec.n_envs);
         if held != n {
             return Err(fail(format!("it holds {held} environments, the batch {n}")));
         }

@@ -19,6 +19,6 @@ mod config;
 mod loss;
 mod scenario;
 
-pub use batch::BsAgentBatch;
+pub use batch::{BsAgentBatch, BsAgentSimulation};
 pub use config::{BsAgentConfig, BsAgentParity};
 pub use scenario::BsAgent;

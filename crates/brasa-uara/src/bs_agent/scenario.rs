@@ -8,7 +8,7 @@ use brasa_env::{
 };
 
 use super::baselines::{Rule, bound};
-use super::batch::BsAgentBatch;
+use super::batch::BsAgentSimulation;
 use super::config::BsAgentConfig;
 use crate::config::Redraw;
 use crate::error::UaraError;
@@ -40,7 +40,7 @@ impl BsAgent {
 
 impl Scenario for BsAgent {
     fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
-        Ok(Box::new(BsAgentBatch::new(self.config.clone(), envs)?))
+        Ok(Box::new(BsAgentSimulation::batch(self.config.clone(), envs)?))
     }
 
     /// Figures of the batch; an episode succeeds at its last step if at all.
@@ -75,7 +75,7 @@ impl Scenario for BsAgent {
             Redraw::Episode => EpisodeData::Sampled,
             // How many networks training has depends on its number of environments.
             Redraw::Environment => EpisodeData::Unknown,
-            Redraw::Never => match BsAgentBatch::new(self.config.clone(), 0..1) {
+            Redraw::Never => match BsAgentSimulation::batch(self.config.clone(), 0..1) {
                 Ok(batch) => {
                     let pairs = (0..self.config.n_stations())
                         .flat_map(|station| (0..self.config.users).map(move |user| (station, user)));
@@ -94,7 +94,7 @@ impl Scenario for BsAgent {
         let Who::Baseline(name) = who else { return evaluate_by_playing(self, who, evaluation) };
         find_baseline(&self.baselines(), name)?;
         let envs = evaluation.episodes.start as usize..evaluation.episodes.end as usize;
-        let mut batch = BsAgentBatch::new(self.config.clone(), envs)?;
+        let mut batch = BsAgentSimulation::batch(self.config.clone(), envs)?;
         batch.reset(evaluation.seed, &mut BatchSlabs::new(batch.spec()))?;
         match Rule::ALL.into_iter().find(|rule| rule.name() == name) {
             Some(rule) => {

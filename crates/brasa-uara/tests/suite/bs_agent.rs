@@ -1,7 +1,7 @@
 //! The historical scenario in which stations choose users.
 
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, check_env, named_rng};
-use brasa_uara::{BsAgentBatch, BsAgentConfig, BsAgentParity, Redraw};
+use brasa_uara::{BsAgentBatch, BsAgentConfig, BsAgentParity, BsAgentSimulation, Redraw};
 use ndarray::Array2;
 use rand::RngExt;
 
@@ -14,7 +14,7 @@ fn published() -> BsAgentParity {
 }
 
 fn started(config: BsAgentConfig, n_envs: usize) -> (BsAgentBatch, BatchSlabs) {
-    let mut batch = BsAgentBatch::new(config, 0..n_envs).expect("a valid config");
+    let mut batch = BsAgentSimulation::batch(config, 0..n_envs).expect("a valid config");
     let mut slabs = BatchSlabs::new(batch.spec());
     batch.reset(0, &mut slabs).expect("no environment panics");
     (batch, slabs)
@@ -33,7 +33,7 @@ fn the_contract_holds() {
         for parity in [published(), BsAgentParity::none()] {
             check_env(40, |envs| {
                 let config = BsAgentConfig { redraw, ..small(parity) };
-                BsAgentBatch::new(config, envs).map_err(|error| EnvError::State { reason: error.to_string() })
+                BsAgentSimulation::batch(config, envs).map_err(|error| EnvError::State { reason: error.to_string() })
             })
             .unwrap();
         }
@@ -166,7 +166,8 @@ fn layers_follow_from_rates() {
 
 #[test]
 fn broken_settings_and_actions_are_named() {
-    let error = |config: BsAgentConfig| BsAgentBatch::new(config, 0..1).err().expect("an invalid config").to_string();
+    let error =
+        |config: BsAgentConfig| BsAgentSimulation::batch(config, 0..1).err().expect("an invalid config").to_string();
     assert_eq!(
         error(BsAgentConfig { users: 0, ..BsAgentConfig::default() }),
         "`users` must be between 1 and 10000, got 0"
