@@ -11,5 +11,5 @@ use brasa::experiment::App;
 static ALLOCATOR: Meter<mimalloc::MiMalloc> = Meter(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
-    App::new("brasa").with(brasa::registry()).main()
+    App::new("brasa").with(brasa::registry()).ranks(brasa_mpi::join).main()
 }

@@ -25,7 +25,7 @@
 //! # Ok::<(), brasa_dist::RunError<String>>(())
 //! ```
 //!
-//! With the feature `mpi`, [`World::join`] connects the processes that `mpirun` or `srun` started.
+//! A [`Link`] connects several processes; `brasa_mpi::join` connects those that `mpirun` or `srun` started.
 
 mod exchange;
 mod run;
@@ -36,4 +36,4 @@ mod world;
 pub use run::RunError;
 pub use shard::{Shard, gather, mean, shard};
 pub use tree::Number;
-pub use world::{DistError, World};
+pub use world::{DistError, Link, World};

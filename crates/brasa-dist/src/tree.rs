@@ -3,22 +3,9 @@
 use std::ops::AddAssign;
 
 /// A floating-point number that shards can average: `f32` or `f64`.
-pub trait Number: Copy + AddAssign + Send + Sync + 'static + sealed::Sealed {
+pub trait Number: bytemuck::Pod + AddAssign + Send + Sync + sealed::Sealed {
     /// The number divided by a power of two, which is exact.
     fn divided(self, by: usize) -> Self;
-
-    /// Sends `own` to another rank and receives `other` from it.
-    #[cfg(feature = "mpi")]
-    fn swap(
-        ranks: &crate::world::Ranks,
-        world: &ferrompi::Communicator,
-        with: usize,
-        own: &[Self],
-        other: &mut [Self],
-    ) -> ferrompi::Result<()>;
-
-    /// The number 0.
-    const ZERO: Self;
 }
 
 mod sealed {
@@ -27,30 +14,17 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-macro_rules! number {
-    ($float:ident) => {
-        impl Number for $float {
-            const ZERO: Self = 0.0;
-
-            fn divided(self, by: usize) -> Self {
-                self / by as $float
-            }
-
-            #[cfg(feature = "mpi")]
-            fn swap(
-                ranks: &crate::world::Ranks,
-                world: &ferrompi::Communicator,
-                with: usize,
-                own: &[Self],
-                other: &mut [Self],
-            ) -> ferrompi::Result<()> {
-                ranks.swap(world, with, own, other)
-            }
-        }
-    };
+impl Number for f32 {
+    fn divided(self, by: usize) -> Self {
+        self / by as f32
+    }
 }
-number!(f32);
-number!(f64);
+
+impl Number for f64 {
+    fn divided(self, by: usize) -> Self {
+        self / by as f64
+    }
+}
 
 /// The sum of parts of the same length, added pair by pair. Their number is a power of two.
 ///

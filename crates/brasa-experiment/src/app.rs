@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use brasa_dist::{DistError, World};
 use brasa_env::{Scenario, field::printable};
 use brasa_nn::Role;
 use brasa_train::{StandardError, note, say, set_quiet};
@@ -28,6 +29,8 @@ pub struct Registry {
     pub(crate) commands: Vec<ExtraCommand>,
     pub(crate) described: Vec<Described>,
     pub(crate) templates: Vec<Template>,
+    /// Joins the processes of a run; `None` for this process alone.
+    pub(crate) ranks: Option<fn() -> Result<World, DistError>>,
 }
 
 impl Registry {
@@ -230,6 +233,12 @@ impl App {
     /// Adds a command.
     pub fn command(mut self, command: ExtraCommand) -> Self {
         self.registry.command(command);
+        self
+    }
+
+    /// Connects the processes of a run by `join`, such as `brasa_mpi::join`. Without it, a run has one process.
+    pub fn ranks(mut self, join: fn() -> Result<World, DistError>) -> Self {
+        self.registry.ranks = Some(join);
         self
     }
 

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use brasa_dist::{World, mean, shard};
+use brasa_dist::{mean, shard};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let n_shards = std::env::args().nth(1).map_or(Ok(8), |text| text.parse())?;
-    let world = World::join()?;
+    let world = brasa_mpi::join()?;
     let lines = world.run(n_shards, || {
         let mut lines = Vec::new();
         for n in [1usize, 1_000, 10_000, 100_000, 1_000_000] {

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use brasa_dist::{World, gather, mean, shard};
+use brasa_dist::{gather, mean, shard};
 
 /// Set in the ranks: what they are to do.
 const PROGRAM: &str = "BRASA_TEST_PROGRAM";
@@ -26,7 +26,7 @@ fn start(n_ranks: usize, program: &str) -> Option<Output> {
 #[test]
 fn the_program_of_a_rank() {
     let Ok(program) = std::env::var(PROGRAM) else { return };
-    let world = World::join().expect("mpirun has started it");
+    let world = brasa_mpi::join().expect("mpirun has started it");
     match program.as_str() {
         "sums" => {
             let result = world.run(8, || {

@@ -22,7 +22,7 @@ const LEVELS: [(u8, &[&str]); 9] = [
             TESTS,
         ],
     ),
-    (4, &["brasa-buffers", "brasa-nn"]),
+    (4, &["brasa-buffers", "brasa-mpi", "brasa-nn"]),
     (5, &["brasa-dqn", "brasa-a2c", "brasa-ppo", "brasa-sac", "brasa-td3", "brasa-gat", "brasa-train"]),
     (6, &["brasa-experiment"]),
     (7, &["brasa", "brasa-bench-kit"]),

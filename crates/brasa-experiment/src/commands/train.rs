@@ -33,7 +33,7 @@ use crate::{Experiment, ExperimentError, OnNan, OnOom, Registry, Source, TrainCo
 pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<String, ExperimentError> {
     let stop = StopToken::on_ctrl_c();
     // It is dropped at the end: other ranks wait for the report of the first one.
-    let world = World::join().map_err(ExperimentError::input)?;
+    let world = registry.ranks.unwrap_or(World::join)().map_err(ExperimentError::input)?;
     let concluded = || {
         let learned = learn(registry, args, &world, &stop, |run_dir| interrupted(program, run_dir))?;
         let Some((experiment, trained)) = learned else { return Ok(String::new()) };
