@@ -21,6 +21,8 @@ mod new;
 mod outputs;
 mod palette;
 mod plan;
+mod player_page;
+mod progress;
 mod policy_page;
 mod reference;
 mod replay_page;
