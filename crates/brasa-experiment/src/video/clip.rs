@@ -171,12 +171,21 @@ impl Writer {
             .into_iter()
             .flat_map(|side| (side as u16).to_le_bytes())
             .collect();
+        // Most neighbors have one color.
+        let mut before = None;
         for pixel in area.rows(&frame).flat_map(|row| row.as_chunks::<3>().0) {
-            let next = self.numbers.len();
-            let number = *self.numbers.entry(*pixel).or_insert(next);
-            if number == next {
-                self.colors.extend(pixel);
-            }
+            let number = match before {
+                Some((color, number)) if color == *pixel => number,
+                _ => {
+                    let next = self.numbers.len();
+                    let number = *self.numbers.entry(*pixel).or_insert(next);
+                    if number == next {
+                        self.colors.extend(pixel);
+                    }
+                    number
+                }
+            };
+            before = Some((*pixel, number));
             match number.checked_sub(SHORT) {
                 None => bytes.push(number as u8),
                 Some(rest) => bytes.extend([(SHORT + rest / 256).min(255) as u8, (rest % 256) as u8]),
