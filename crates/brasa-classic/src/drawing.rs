@@ -179,8 +179,9 @@ mod tests {
         for (i, drawing) in all.into_iter().enumerate() {
             let sizes = [0.0, 1e3, -1e9, f32::MAX, f32::INFINITY, f32::NAN].map(|number| {
                 let (obs, action) = (Array2::from_elem((1, 6), number), array![[number]]);
-                let shown = Shown { obs: obs.view(), shared: obs.view(), actions: Some(action.view()) };
-                let frame = drawing.frame(&shown).expect("it is drawn");
+                let shown =
+                    Shown { obs: obs.view(), shared: obs.view(), actions: Some(action.view()), episode_return: 0.0 };
+                let frame = drawing.frame(&shown).expect("it is rendered");
                 (frame.width(), frame.height())
             });
             assert!(sizes.iter().all(|size| *size == sizes[0]), "drawing {i}");

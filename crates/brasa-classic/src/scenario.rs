@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use brasa_env::wrappers::TimeLimit;
 use brasa_env::{
-    Baseline, BaselineKind, DrawnEnv, Env, EnvBatch, EnvError, EnvVec, EpisodeData, Evaluation, Outcome,
-    RandomController, RenderedEnv, Scenario, Shown, Split, Who, evaluate_by_playing, find_baseline,
+    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, EpisodeData, Evaluation, Outcome, RandomController,
+    RenderedBatch, RenderedEnv, Scenario, Shown, Split, Who, evaluate_by_playing, find_baseline,
 };
 
 use crate::drawing::Drawing;
@@ -143,7 +143,7 @@ impl<E: Env> Scenario for Classic<E> {
     fn rendered(&self, env: usize) -> Result<Option<Box<dyn RenderedEnv>>, EnvError> {
         let Some(drawing) = self.drawing else { return Ok(None) };
         let draw = move |shown: &Shown<'_>| drawing.frame(shown);
-        Ok(Some(Box::new(DrawnEnv::new(self.batch(env..env + 1)?, drawing.frame_secs, draw)?)))
+        Ok(Some(Box::new(RenderedBatch::new(self.batch(env..env + 1)?, drawing.frame_secs, draw)?)))
     }
 
     /// As the default, except for `random`, which has its own random stream in each episode, and `bound`, whose only

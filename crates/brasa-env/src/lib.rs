@@ -89,9 +89,9 @@ pub use executor::{Choice, Executor, execute};
 pub use extensions::{Extensions, GraphEdges, GraphSpec, GraphWorld, PairSpec};
 pub use field::InvalidField;
 pub use one_variant::one_variant;
-pub use play::{EpisodeSeries, MAX_EPISODE_STEPS, play_episodes};
+pub use play::{EpisodeSeries, MAX_EPISODE_STEPS, count_step, play_episodes, steps_played};
 pub use random::RandomController;
-pub use render::{DrawnEnv, Frame, RenderedEnv, Shown, play_rendered};
+pub use render::{Frame, RenderedBatch, RenderedEnv, Shown, play_rendered};
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
 pub use rules::{After, RuleEnv, RuleState, Rules};
 pub use scenario::{

@@ -1,5 +1,7 @@
 //! Complete episodes with a controller.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +55,19 @@ impl EpisodeSeries {
 /// evaluated forever.
 pub const MAX_EPISODE_STEPS: u64 = 4 * 365 * 24 * 60;
 
+/// Steps of episodes in this process.
+static STEPS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a step of an episode of an evaluation. [`play_episodes`] counts its steps; a scenario that runs episodes itself calls this.
+pub fn count_step() {
+    STEPS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Steps of episodes of evaluations that this process has run: for views of progress. Environments that step together count as one.
+pub fn steps_played() -> u64 {
+    STEPS.load(Ordering::Relaxed)
+}
+
 /// A batch while a controller runs its episodes.
 pub(crate) struct Playing {
     pub slabs: BatchSlabs,
@@ -83,6 +98,7 @@ impl Playing {
         self.ended.clear();
         controller.act(&self.slabs, self.actions.view_mut())?;
         batch.step(self.actions.view(), &mut self.slabs)?;
+        count_step();
         // A batch with statistics of its own has the rewards before wrappers changed them.
         match self.keeps_episodes {
             true => batch.drain_episodes(&mut self.ended),

@@ -70,9 +70,11 @@ pub struct Shown<'a> {
     pub shared: ArrayView2<'a, f32>,
     /// `[n_agents, action width]`: the actions of the step; `None` after a reset.
     pub actions: Option<ArrayView2<'a, f32>>,
+    /// Return of the episode so far.
+    pub episode_return: f64,
 }
 
-/// One environment that draws its states: see [`Scenario::rendered`](crate::Scenario::rendered).
+/// One environment that renders its states: see [`Scenario::rendered`](crate::Scenario::rendered).
 pub trait RenderedEnv: Send {
     /// The environment, a batch of one.
     fn batch(&mut self) -> &mut dyn EnvBatch;
@@ -80,40 +82,40 @@ pub trait RenderedEnv: Send {
     /// Duration of a step in a video, in s.
     fn frame_secs(&self) -> f64;
 
-    /// Draws the state after the last reset or step, before an automatic reset. All frames of an environment have one size.
+    /// Renders the state after the last reset or step, before an automatic reset. All frames of an environment have one size.
     ///
     /// # Errors
-    /// If the environment cannot draw it.
+    /// If the environment cannot render it.
     fn render(&mut self, shown: &Shown<'_>) -> Result<Frame, EnvError>;
 }
 
-/// A [`RenderedEnv`] whose frames are a function of observations and actions.
-pub struct DrawnEnv<B, D> {
+/// A batch of one environment as a [`RenderedEnv`] whose frames are a function of observations and actions.
+pub struct RenderedBatch<B, F> {
     batch: B,
     frame_secs: f64,
-    draw: D,
+    render: F,
 }
 
-impl<B, D> DrawnEnv<B, D>
+impl<B, F> RenderedBatch<B, F>
 where
     B: EnvBatch,
-    D: FnMut(&Shown<'_>) -> Result<Frame, EnvError> + Send,
+    F: FnMut(&Shown<'_>) -> Result<Frame, EnvError> + Send,
 {
-    /// The only environment of `batch`, whose states are drawn by `draw`, with `frame_secs` seconds for each step.
+    /// The only environment of `batch`, whose states are rendered by `render`, with `frame_secs` seconds for each step.
     ///
     /// # Errors
     /// [`EnvError::Argument`] for another number of environments than 1, and for a duration that is not finite and above 0.
-    pub fn new(batch: B, frame_secs: f64, draw: D) -> Result<Self, EnvError> {
+    pub fn new(batch: B, frame_secs: f64, render: F) -> Result<Self, EnvError> {
         field::rule(batch.n_envs() == 1, "n_envs", "must be 1 for a rendered environment", batch.n_envs())?;
         field::positive("frame_secs", frame_secs)?;
-        Ok(Self { batch, frame_secs, draw })
+        Ok(Self { batch, frame_secs, render })
     }
 }
 
-impl<B, D> RenderedEnv for DrawnEnv<B, D>
+impl<B, F> RenderedEnv for RenderedBatch<B, F>
 where
     B: EnvBatch,
-    D: FnMut(&Shown<'_>) -> Result<Frame, EnvError> + Send,
+    F: FnMut(&Shown<'_>) -> Result<Frame, EnvError> + Send,
 {
     fn batch(&mut self) -> &mut dyn EnvBatch {
         &mut self.batch
@@ -124,7 +126,7 @@ where
     }
 
     fn render(&mut self, shown: &Shown<'_>) -> Result<Frame, EnvError> {
-        (self.draw)(shown)
+        (self.render)(shown)
     }
 }
 
@@ -140,17 +142,22 @@ pub fn play_rendered<E: From<EnvError>>(
     mut each: impl FnMut(&mut dyn RenderedEnv, &Shown<'_>, bool) -> Result<(), E>,
 ) -> Result<Episode, E> {
     let mut playing = Playing::start(env.batch(), seed)?;
-    let mut first = None;
+    let (mut first, mut so_far) = (None, 0.0);
     for step in 0..=MAX_EPISODE_STEPS {
         if step > 0 {
             playing.step(env.batch(), controller)?;
             first = playing.ended.drain(..).next();
+            so_far = match &first {
+                Some(Episode { episode_return, .. }) => *episode_return,
+                None => so_far + f64::from(playing.slabs.reward.sum()) / playing.slabs.reward.len() as f64,
+            };
         }
         let (slabs, actions) = (&playing.slabs, playing.actions.view());
-        let shown = match step {
-            0 => Shown { obs: slabs.obs.view(), shared: slabs.shared.view(), actions: None },
-            _ => Shown { obs: slabs.next_obs.view(), shared: slabs.next_shared.view(), actions: Some(actions) },
+        let (obs, shared, actions) = match step {
+            0 => (slabs.obs.view(), slabs.shared.view(), None),
+            _ => (slabs.next_obs.view(), slabs.next_shared.view(), Some(actions)),
         };
+        let shown = Shown { obs, shared, actions, episode_return: so_far };
         each(env, &shown, first.is_some())?;
         if let Some(episode) = first {
             return Ok(episode);

@@ -111,20 +111,20 @@ pub trait Scenario: Any + Send + Sync {
         Vec::new()
     }
 
-    /// The environment with the global index `env` for evaluation, which draws its states: for `brasa eval --video`. `None`, the default, if
-    /// the scenario draws none.
+    /// The environment with the global index `env` for evaluation, which renders its states: for the player of a report and `brasa eval --video`. `None`, the default, if
+    /// the scenario renders none.
     ///
-    /// [`DrawnEnv`](crate::DrawnEnv) makes one from a function of observations:
+    /// [`RenderedBatch`](crate::RenderedBatch) makes one from a function of observations:
     ///
     /// ```
     /// # use std::ops::Range;
     /// use brasa_env::wrappers::TimeLimit;
-    /// use brasa_env::{DrawnEnv, Env, EnvBatch, EnvError, EnvVec, Frame, RenderedEnv, Scenario, Shown, Split};
+    /// use brasa_env::{RenderedBatch, Env, EnvBatch, EnvError, EnvVec, Frame, RenderedEnv, Scenario, Shown, Split};
     ///
     /// struct Walk<E>(fn() -> E);
     ///
     /// /// A white pixel at the place that is observed first, on a line of 100 black pixels.
-    /// fn draw(shown: &Shown<'_>) -> Result<Frame, EnvError> {
+    /// fn render(shown: &Shown<'_>) -> Result<Frame, EnvError> {
     ///     let place = shown.obs[[0, 0]].clamp(0.0, 99.0) as usize;
     ///     let rgb = (0..300).map(|byte| if byte / 3 == place { 255 } else { 0 }).collect();
     ///     Ok(Frame::new(100, 1, rgb)?)
@@ -136,13 +136,13 @@ pub trait Scenario: Any + Send + Sync {
     ///     }
     ///     fn rendered(&self, env: usize) -> Result<Option<Box<dyn RenderedEnv>>, EnvError> {
     ///         let batch = self.envs(Split::Evaluation, env..env + 1)?;
-    ///         Ok(Some(Box::new(DrawnEnv::new(batch, 0.1, draw)?)))
+    ///         Ok(Some(Box::new(RenderedBatch::new(batch, 0.1, render)?)))
     ///     }
     /// }
     /// ```
     ///
     /// # Errors
-    /// If the environment cannot be constructed, or cannot draw.
+    /// If the environment cannot be constructed, or cannot render.
     fn rendered(&self, _env: usize) -> Result<Option<Box<dyn RenderedEnv>>, EnvError> {
         Ok(None)
     }

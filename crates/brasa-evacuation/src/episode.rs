@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, Controller, EnvError, Evaluation, Measured, Outcome, named_rng};
+use brasa_env::{BatchSlabs, Controller, EnvError, Evaluation, Measured, Outcome, count_step, named_rng};
 use ndarray::Array2;
 
 use crate::batch::{batch_option, batch_spec, illegal, write_mask};
@@ -139,6 +139,7 @@ impl Running {
         let played = self.world.step(option, self.trace.as_mut().map(|trace| -> &mut dyn Recorder { trace }));
         let played = played.map_err(|_| illegal(option as f32, self.world.turn(), self.env))?;
         self.decisions += 1;
+        count_step();
         self.episode_return += played.reward;
         self.total.add(&played);
         Ok(())

@@ -10,7 +10,7 @@ use std::time::Duration;
 use brasa_dist::{DistError, World};
 use brasa_env::{Scenario, field::printable};
 use brasa_nn::Role;
-use brasa_train::{StandardError, note, say, set_quiet};
+use brasa_train::{StandardError, WaitView, note, say, set_quiet};
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
 use crate::args::{Args, Command, ReferencePage};
@@ -308,6 +308,9 @@ impl App {
         {
             return command.run(matches);
         }
+        // `train` has one in its first process, and `devices --watch` prints all the time.
+        let command = matches.subcommand_name().filter(|name| !["train", "devices"].contains(name));
+        let _view = command.map(|name| WaitView::new(&format!("`{name}`")));
         self.run(&Args::from_arg_matches(matches).map_err(ExperimentError::input)?.command)
     }
 

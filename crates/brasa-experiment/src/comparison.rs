@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use brasa_env::{BaselineKind, Better, Effort, Evaluation, Figure, Outcome, Reference, Scenario, Split, Who, ratio};
-use brasa_train::{EVAL_LENGTH, EVAL_RETURN, EpisodesView, RunDir};
+use brasa_train::{EVAL_LENGTH, EVAL_RETURN, RunDir, WaitView};
 use serde_json::{Map, Value, json};
 
 use crate::exposure::{Exposure, TrainingData};
@@ -133,7 +133,7 @@ impl<'a> Question<'a> {
 /// Plays the episodes of a baseline, a few at a time if they take long, and shows how many are complete.
 fn in_parts(scenario: &dyn Scenario, baseline: &str, evaluation: &Evaluation) -> Result<Vec<Outcome>, ExperimentError> {
     let Range { start, end } = evaluation.episodes;
-    let mut view = EpisodesView::new(baseline, end - start);
+    let view = WaitView::episodes(baseline, end - start);
     let (mut outcomes, mut first, mut n) = (Vec::new(), start, 1);
     while first < end {
         let episodes = first..(first + n).min(end);
@@ -145,9 +145,9 @@ fn in_parts(scenario: &dyn Scenario, baseline: &str, evaluation: &Evaluation) ->
                 .evaluate(Who::Baseline(baseline), &Evaluation { episodes, n_traces, seed: evaluation.seed })
                 .map_err(ExperimentError::of_running)?,
         );
-        match begin.elapsed() < Duration::from_millis(500) {
-            true => n *= 2,
-            false => view.show(first - start),
+        view.show(first - start);
+        if begin.elapsed() < Duration::from_millis(500) {
+            n *= 2;
         }
     }
     Ok(outcomes)
@@ -162,6 +162,7 @@ pub(crate) fn play(
     let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();
     let policy = policy.adapted(&spec, &scenario.extensions())?;
     let mut controller = policy.controller(&spec);
+    let _view = WaitView::episodes(TRAINED, evaluation.episodes.end - evaluation.episodes.start);
     let outcomes = scenario.evaluate(Who::Controller(&mut *controller), evaluation);
     let outcomes = outcomes.map_err(ExperimentError::of_running)?;
     Ok((policy, outcomes))

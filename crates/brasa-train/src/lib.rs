@@ -39,6 +39,7 @@ mod snapshot;
 mod stop;
 mod trainer;
 mod training;
+mod waiting;
 
 pub use checkpoint::{Checkpoint, CheckpointError, Checkpoints, Manifest};
 pub use error::TrainError;
@@ -49,7 +50,7 @@ pub use iteration::{Counters, Iteration};
 pub use log::{StandardError, close_log, is_quiet, note, open_log, say, say_progress, set_quiet, utc_now};
 pub use off_policy::{MANY_UPDATES, OffPolicy, OffPolicyConfig};
 pub use on_policy::OnPolicy;
-pub use progress::{EpisodesView, PHASES, ProgressView, RunsView, curve_value, in_words, phases};
+pub use progress::{PHASES, ProgressView, RunsView, curve_value, in_words, phases};
 pub use run_dir::{RunDir, RunDirError};
 pub use sharding::own_seed;
 pub use snapshot::{restore_learner, restore_moments, restore_policy, take_checkpoint};
@@ -59,3 +60,4 @@ pub use trainer::{
     TrainerBuilder,
 };
 pub use training::{ObsOf, PolicyOf, Run, Training};
+pub use waiting::WaitView;

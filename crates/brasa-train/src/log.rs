@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use crate::waiting::aside;
+
 /// Most lines that wait for a log to be opened.
 const MOST_WAITING: usize = 1000;
 
@@ -60,7 +62,7 @@ pub fn note(text: &str) {
 
 /// Writes a line to standard error and to the log. Errors, such as a closed pipe or a full disk, are ignored: they must not end a run.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = aside(|| writeln!(io::stderr().lock(), "{line}"));
     note(line);
 }
 
@@ -92,7 +94,7 @@ pub struct StandardError;
 impl Write for StandardError {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         note(String::from_utf8_lossy(bytes).trim_end());
-        io::stderr().lock().write_all(bytes)?;
+        aside(|| io::stderr().lock().write_all(bytes))?;
         Ok(bytes.len())
     }
 

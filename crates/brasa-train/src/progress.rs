@@ -1,11 +1,12 @@
-//! Progress of a training run and of evaluations on standard error.
+//! Progress of training runs on standard error.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use brasa_core::env::Curve;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::waiting::Place;
 use crate::{Iteration, is_quiet, note, say_progress};
 
 /// Number of lines that are printed if standard error is not a terminal.
@@ -14,11 +15,11 @@ const LINES: u64 = 10;
 /// Phases of an iteration, as in the metrics `time/PHASE`.
 pub const PHASES: [&str; 4] = ["environment", "transfer", "acting", "learning"];
 
-/// Time between the lines of an evaluation if standard error is not a terminal.
-const SILENCE: Duration = Duration::from_secs(30);
+/// Time between the lines of a wait if standard error is not a terminal.
+pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
 /// Whether bars are drawn.
-fn shows_bars() -> bool {
+pub(crate) fn shows_bars() -> bool {
     std::io::stderr().is_terminal() && !is_quiet()
 }
 
@@ -30,6 +31,7 @@ pub struct ProgressView {
     next: u64,
     total: u64,
     curves: Vec<Curve>,
+    _place: Place,
 }
 
 impl ProgressView {
@@ -42,7 +44,7 @@ impl ProgressView {
             bar.reset_eta();
             bar
         });
-        Self { bar, next: done, total, curves }
+        Self { bar, next: done, total, curves, _place: Place::take() }
     }
 
     /// Shows one iteration.
@@ -88,56 +90,10 @@ impl ProgressView {
 }
 
 /// A count with separated thousands.
-fn grouped(count: u64) -> String {
+pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let separator = |i: usize| if i > 0 && (digits.len() - i).is_multiple_of(3) { "," } else { "" };
     digits.chars().enumerate().map(|(i, digit)| format!("{}{digit}", separator(i))).collect()
-}
-
-/// Progress of a long evaluation: a bar on a terminal, elsewhere a line every half minute.
-pub struct EpisodesView {
-    bar: Option<ProgressBar>,
-    name: String,
-    total: u64,
-    last_line: Instant,
-}
-
-impl EpisodesView {
-    /// Progress of `total` episodes with the controller `name`. Nothing is shown before [`EpisodesView::show`].
-    pub fn new(name: &str, total: u64) -> Self {
-        let bar = shows_bars().then(|| {
-            let bar = ProgressBar::hidden();
-            bar.set_length(total);
-            let style = "{bar:24} {pos}/{len} episodes with {msg}";
-            bar.set_style(ProgressStyle::with_template(style).expect("the template is valid").progress_chars("━╸─"));
-            bar.set_message(format!("`{name}`"));
-            bar
-        });
-        Self { bar, name: name.to_owned(), total, last_line: Instant::now() }
-    }
-
-    /// Shows that `done` episodes are complete.
-    pub fn show(&mut self, done: u64) {
-        match &self.bar {
-            Some(bar) => {
-                bar.set_draw_target(ProgressDrawTarget::stderr());
-                bar.set_position(done);
-            }
-            None if self.last_line.elapsed() >= SILENCE => {
-                self.last_line = Instant::now();
-                say_progress(&format!("{done}/{} episodes with `{}`", self.total, self.name));
-            }
-            None => {}
-        }
-    }
-}
-
-impl Drop for EpisodesView {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
 }
 
 /// Progress of several runs: a bar on a terminal, elsewhere a line every half minute.
@@ -146,6 +102,7 @@ pub struct RunsView {
     total: u64,
     n_runs: usize,
     last_line: Instant,
+    _place: Place,
 }
 
 impl RunsView {
@@ -157,7 +114,7 @@ impl RunsView {
             bar.set_style(ProgressStyle::with_template(style).expect("the template is valid").progress_chars("━╸─"));
             bar
         });
-        Self { bar, total, n_runs, last_line: Instant::now() }
+        Self { bar, total, n_runs, last_line: Instant::now(), _place: Place::take() }
     }
 
     /// Shows the environment steps so far and the number of runs that are finished, that run, and that failed.

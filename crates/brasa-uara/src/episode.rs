@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, Controller, EnvBatch, EnvError, EnvRng, Measured, Outcome, named_rng};
+use brasa_env::{BatchSlabs, Controller, EnvBatch, EnvError, EnvRng, Measured, Outcome, count_step, named_rng};
 use ndarray::{Array2, ArrayViewMut2};
 
 use crate::baselines::Heuristic;
@@ -57,6 +57,7 @@ pub(crate) fn play(
             episode.before(&batch, env, &actions);
         }
         batch.step(actions.view(), &mut slabs)?;
+        count_step();
         for (env, episode) in running.iter_mut().enumerate().filter(|(_, episode)| !episode.ended) {
             episode.after(&slabs, env, n_users);
         }

@@ -1,4 +1,4 @@
-//! A custom program has all features of the command.
+//! A custom program, which is the template of `brasa new`, has all features of the command.
 #![allow(clippy::expect_used)]
 
 use std::path::Path;
@@ -16,7 +16,7 @@ fn succeed(args: &[&str]) -> String {
 
 #[test]
 fn trains_resumes_evaluates_compares_and_reports() {
-    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("room.toml");
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/brasa/templates/rust/room.toml");
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (config, out) = (config.to_str().expect("UTF-8"), dir.path().join("run"));
     let out = out.to_str().expect("UTF-8");

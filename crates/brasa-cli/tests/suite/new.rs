@@ -5,13 +5,19 @@ use crate::common;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use common::{arg, brasa, run, succeed};
 
-/// Trains for a few steps in the new directory, and returns the output.
-fn train(folder: &Path, config: &str) -> std::process::Output {
+/// Trains for a few steps in the new directory, with another setting if there is one, and returns the output.
+fn train(folder: &Path, config: &str, set: Option<String>) -> std::process::Output {
     let small = ["--steps", "600", "--set", "train.n_envs=2", "--quiet", "--out", "run"];
-    brasa().current_dir(folder).arg("train").arg(config).args(small).output().expect("the command starts")
+    let set = set.into_iter().flat_map(|set| ["--set".to_owned(), set]);
+    brasa().current_dir(folder).arg("train").arg(config).args(small).args(set).output().expect("the command starts")
+}
+
+fn has_gymnasium(python: &str) -> bool {
+    Command::new(python).args(["-c", "import gymnasium"]).output().is_ok_and(|output| output.status.success())
 }
 
 #[test]
@@ -32,12 +38,15 @@ fn what_is_written_can_be_trained() {
             text.starts_with("# ") && text.lines().filter(|line| line.starts_with('#')).count() >= 3,
             "{name}: no comments"
         );
-        let output = train(&folder, config);
-        let said = String::from_utf8_lossy(&output.stderr);
-        if name == "gymnasium" && said.contains("gymnasium") && !output.status.success() {
-            eprintln!("SKIPPED: python3 has no gymnasium: {said}");
+        let given = std::env::var("BRASA_PYTHON").ok();
+        let python = given.as_deref().unwrap_or("python3");
+        let is_gymnasium = name == "gymnasium";
+        if is_gymnasium && given.is_none() && !has_gymnasium(python) {
+            eprintln!("SKIPPED: {python} has no gymnasium; set BRASA_PYTHON to a Python with gymnasium");
             continue;
         }
+        let output = train(&folder, config, is_gymnasium.then(|| format!("scenario.gymnasium.python={python:?}")));
+        let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && folder.join("run/report.html").exists(), "{name}: {said}");
         // A second one does not overwrite the first.
         let again = run(&["new", arg(&folder), "--scenario", name]);
@@ -62,10 +71,15 @@ fn the_project_in_rust_has_a_manifest_that_fits() {
         assert!(ours["features"].get(feature.as_str().expect("a name")).is_some(), "there is no feature {feature}");
     }
     assert!(read("src/main.rs").contains("fn main()") && read("src/main.rs").contains("include_str!(\"day.js\")"));
-    // The program is that of the example, which is compiled and tested.
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own_scenario/src/main.rs");
-    let without_doc = |text: &str| text.lines().filter(|line| !line.starts_with("//!")).collect::<Vec<_>>().join("\n");
-    assert_eq!(without_doc(&read("src/main.rs")), without_doc(&fs::read_to_string(example).expect("it is there")));
+    // The program of an example is that of the template: it is compiled and tested as it is written.
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own_scenario");
+    let compiled = fs::read_to_string(example.join("Cargo.toml")).expect("it is there");
+    let compiled: toml::Table = toml::from_str(&compiled).expect("it is TOML");
+    let compiled = example.join(compiled["bin"][0]["path"].as_str().expect("a path"));
+    let template = compiled.parent().and_then(Path::parent).expect("it is in a directory");
+    for name in ["src/main.rs", "src/day.js", "room.toml"] {
+        assert_eq!(read(name), fs::read_to_string(template.join(name)).expect("it is there"), "{name}");
+    }
     assert!(read("room.toml").contains("[scenario.room]"));
 }
 

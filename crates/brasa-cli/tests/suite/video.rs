@@ -186,7 +186,7 @@ fn frames_of_gymnasium_are_recorded() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let modules = concat!(env!("CARGO_MANIFEST_DIR"), "/../brasa-gym/tests/python/with-modules.sh");
     let scenario = format!(
-        "[scenario.gymnasium]\nid = \"brasa/Drawn-v0\"\nimport = [\"brasa_gym_envs\"]\npython = \"{modules}\"\nn_workers = 1\n"
+        "[scenario.gymnasium]\nid = \"brasa/Rendered-v0\"\nimport = [\"brasa_gym_envs\"]\npython = \"{modules}\"\nn_workers = 1\n"
     );
     let run_dir = train(dir.path(), &format!("{scenario}{SMALL}"));
     let path = dir.path().join("video.gif");

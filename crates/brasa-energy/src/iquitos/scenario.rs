@@ -8,7 +8,7 @@ use std::sync::Arc;
 use brasa_env::ComparisonMemory;
 use brasa_env::{
     Autoreset, Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData,
-    Evaluation, Figure, Outcome, Scenario, Split, Who, find_baseline, fingerprint,
+    Evaluation, Figure, Outcome, Scenario, Split, Who, count_step, find_baseline, fingerprint,
 };
 use ndarray::Array2;
 
@@ -122,6 +122,7 @@ impl Iquitos {
             controller.act(&slabs, actions.view_mut())?;
             let stored_before = batch.soc(0) * year.config.battery.capacity_kwh;
             batch.step(actions.view(), &mut slabs)?;
+            count_step();
             // The last step resets the battery, so the stored energy after it is computed from the flows.
             let flows = *batch.flows(0);
             let stored = stored_before + flows.ledger.battery_change_kwh;

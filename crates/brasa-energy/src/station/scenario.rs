@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brasa_env::{
     Autoreset, Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData,
-    Evaluation, Figure, Outcome, Scenario, Split, Who, find_baseline,
+    Evaluation, Figure, Outcome, Scenario, Split, Who, count_step, find_baseline,
 };
 use ndarray::Array2;
 
@@ -137,6 +137,7 @@ impl Station {
         for _ in 0..self.site.config.n_steps() {
             controller.act(&slabs, actions.view_mut())?;
             batch.step(actions.view(), &mut slabs)?;
+            count_step();
             tally.add(&self.site, &batch.world, batch.flows(0), f64::from(slabs.reward[0]));
         }
         Ok(tally)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use brasa_device::open_named;
 use brasa_env::{EnvError, Episode, play_rendered};
-use brasa_train::{EpisodesView, OutputFile};
+use brasa_train::{OutputFile, WaitView};
 use serde_json::json;
 
 use crate::args::EvalArgs;
@@ -46,7 +46,7 @@ pub fn run(program: &str, registry: &Registry, args: &EvalArgs, path: &Path) -> 
     let mut rendered = scenario.rendered(0)?.ok_or_else(|| no_frames(program, &run))?;
     let file = OutputFile::create(path).map_err(|error| ExperimentError::cannot_write(path, &error))?;
     let mut video = Video::new(BufWriter::new(file), format);
-    let (mut episodes, mut view) = (Vec::new(), EpisodesView::new(TRAINED, n_episodes));
+    let (mut episodes, view) = (Vec::new(), WaitView::episodes(TRAINED, n_episodes));
     for index in 0..n_episodes {
         if index > 0 {
             rendered = scenario.rendered(index as usize)?.ok_or_else(|| no_frames(program, &run))?;

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::args::ReportArgs;
 use crate::comparison::Question;
 use crate::load::Finished;
+use crate::report::Player;
 use crate::{ExperimentError, Registry, output, report};
 
 pub fn run(registry: &Registry, args: &ReportArgs) -> Result<String, ExperimentError> {
@@ -15,7 +16,7 @@ pub fn run(registry: &Registry, args: &ReportArgs) -> Result<String, ExperimentE
     let run = Finished::open(registry, &args.run_dir, &args.set, device, false, args.trust)?;
     let metrics = run.run_dir.metrics()?;
     let answer = Question::of_run(&run.experiment, &run.policy, &run.run_dir, &metrics).answer()?;
-    let page = report::page(&run.experiment, &run.run_dir, &metrics, &answer);
+    let page = report::page(&run.experiment, &run.run_dir, &metrics, &answer, &Player::of(&run.experiment, &answer));
     let summary = |path: &Path| match args.json {
         true => format!("{}\n", json!({ "report": path })),
         false => format!("Report: {}\n", path.display()),

@@ -9,7 +9,7 @@ use brasa_device::{Backend, RunMonitor, catch_out_of_memory, profile_of, runs_on
 use brasa_dist::{DistError, RunError, World, shard};
 use brasa_env::field::machine_bytes;
 use brasa_env::{Effort, Evaluation, Executor, InvalidField, Scenario, Split, Who, field};
-use brasa_train::{Ending, Run, RunDir, StopToken, close_log, is_quiet, note, open_log, say, say_progress};
+use brasa_train::{Ending, Run, RunDir, StopToken, WaitView, close_log, is_quiet, note, open_log, say, say_progress};
 use burn::tensor::Device;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ use crate::need::{FinalComparison, Need};
 use crate::placement::{Placed, Placement, device_line};
 use crate::policy::LoadedPolicy;
 use crate::registry::SizeOf;
-use crate::report::OUT_OF_MEMORY;
+use crate::report::{OUT_OF_MEMORY, Player};
 use crate::session::{BeginRun, Context, OpenRunDir, Session, Surroundings, Trained};
 use crate::source::override_of;
 use crate::timeline::{self, Event};
@@ -34,6 +34,7 @@ pub fn run(program: &str, registry: &Registry, args: &TrainArgs) -> Result<Strin
     let stop = StopToken::on_ctrl_c();
     // It is dropped at the end: other ranks wait for the report of the first one.
     let world = registry.ranks.unwrap_or(World::join)().map_err(ExperimentError::input)?;
+    let _view = (world.rank() == 0).then(|| WaitView::new("`train`"));
     let concluded = || {
         let learned = learn(registry, args, &world, &stop, |run_dir| interrupted(program, run_dir))?;
         let Some((experiment, trained)) = learned else { return Ok(String::new()) };
@@ -534,6 +535,7 @@ fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session
         Box::new(move |policy: LoadedPolicy| {
             let mut controller = policy.adapted(&spec, &extensions)?.controller(&spec);
             let evaluation = Evaluation::new(n_episodes, seed);
+            let _view = WaitView::episodes("evaluation", n_episodes);
             let outcomes = scenario.evaluate(Who::Controller(&mut *controller), &evaluation);
             let outcomes = outcomes.map_err(ExperimentError::of_running)?;
             Ok(mean_figures(&*scenario, &outcomes))
@@ -546,7 +548,8 @@ fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) ->
     let run_dir = &trained.run_dir;
     let metrics = run_dir.metrics()?;
     let answer = Question::of_run(experiment, &trained.policy, run_dir, &metrics).answer()?;
-    let page = report::page(experiment, run_dir, &metrics, &answer);
+    let player = Player::after_training(experiment, &answer);
+    let page = report::page(experiment, run_dir, &metrics, &answer, &player);
     run_dir.write("report.html", page.as_bytes())?;
     let mut document = answer.comparison.to_json();
     document.insert("env_steps".into(), trained.env_steps.into());

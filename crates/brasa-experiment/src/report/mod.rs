@@ -10,10 +10,12 @@
 
 mod device;
 mod page;
+mod player;
 mod section;
 mod table;
 
 pub(crate) use device::OUT_OF_MEMORY;
 pub(crate) use page::{escape, filled, page};
+pub(crate) use player::Player;
 pub use section::{Section, SectionContext};
 pub(crate) use table::boxed;

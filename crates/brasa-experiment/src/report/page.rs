@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::SectionContext;
 use super::device::DeviceUse;
+use super::player::Player;
 use super::table::{MARKED, html_table};
 use crate::Experiment;
 use crate::comparison::{Answer, Row, TRAINED, counted};
@@ -20,12 +21,13 @@ const PAGE_JS: &str = concat!(
 /// Maximum number of points of a learning curve.
 pub(super) const CURVE_POINTS: usize = 1000;
 
-/// The page of a run: result, sections of the scenario, learning curves, experiment.
+/// The page of a run: result, player of an episode, sections of the scenario, learning curves, experiment.
 pub(crate) fn page(
     experiment: &Experiment<'_>,
     run_dir: &RunDir,
     metrics: &[Map<String, Value>],
     answer: &Answer,
+    player: &Player,
 ) -> String {
     let scenario = answer.scenario.as_deref().unwrap_or(&*experiment.scenario);
     let comparison = &answer.comparison;
@@ -51,12 +53,18 @@ pub(crate) fn page(
             scripts.push_str(&section.script());
         }
     }
+    // After the sections: no one of them takes its name.
+    data["episode_player"] = player.data();
+    let player_js = match player {
+        Player::Clip(_) => concat!("<script>", include_str!("../../assets/player.js"), "</script>\n"),
+        _ => "",
+    };
     let title = run_dir.path().file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
     let has_table = !comparison.figures.is_empty() || comparison.rows.len() > 1;
     let table = if has_table { html_table(comparison) } else { format!("<p>{}</p>", escape(&comparison.to_text())) };
     let note = if has_table { format!("{} {MARKED}", comparison.note) } else { String::new() };
     let evaluated = curves.iter().any(|curve| curve.evaluated.is_some());
-    let parts: [(&str, &str); 11] = [
+    let parts: [(&str, &str); 13] = [
         ("TITLE", &escape(&title)),
         ("SUMMARY", &escape(&summary(experiment))),
         ("TABLE", &table),
@@ -65,6 +73,8 @@ pub(crate) fn page(
         ("EXPORT", &offer(answer, run_dir)),
         ("DEVICE", &device.map_or(String::new(), |device| device.to_html())),
         ("CURVE_NOTE", if evaluated { "; the strong line is without exploration" } else { "" }),
+        ("PLAYER", &player.to_html(run_dir)),
+        ("PLAYER_JS", player_js),
         ("SECTIONS", &places),
         ("SECTION_CSS", &styles),
         ("SECTION_JS", &scripts),

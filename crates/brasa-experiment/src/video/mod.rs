@@ -1,5 +1,6 @@
-//! Videos of episodes, as animated GIF or WebP.
+//! Videos of episodes, as animated GIF or WebP, and clips for the player of a page.
 
+mod clip;
 mod gif;
 mod webp;
 
@@ -10,6 +11,8 @@ use brasa_env::Frame;
 use brasa_train::is_standard_output;
 
 use crate::ExperimentError;
+
+pub(crate) use clip::{Clip, Limits};
 
 /// Format of a video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +48,16 @@ struct Area {
     top: u32,
     width: u32,
     height: u32,
+}
+
+impl Area {
+    /// The bytes of each row of the area in `frame`.
+    fn rows(self, frame: &Frame) -> impl Iterator<Item = &[u8]> {
+        (self.top..self.top + self.height).map(move |y| {
+            let begin = 3 * (y as usize * frame.width() as usize + self.left as usize);
+            &frame.rgb()[begin..begin + 3 * self.width as usize]
+        })
+    }
 }
 
 /// Writes the frames of a format.
@@ -95,12 +108,7 @@ impl<W: Write + Seek + 'static> Video<W> {
     /// [`ExperimentError::Failed`] for a frame of another size than the first one, or if it cannot be written.
     pub fn add(&mut self, frame: Frame, secs: f64) -> Result<(), ExperimentError> {
         let size = (frame.width(), frame.height());
-        if let Some(first) = self.size().filter(|first| *first != size) {
-            return Err(ExperimentError::Failed(format!(
-                "all frames of a video must have the size of the first one, {}x{} pixels, got {}x{} at frame {}",
-                first.0, first.1, size.0, size.1, self.n_frames
-            )));
-        }
+        check_size(self.size(), &frame, self.n_frames)?;
         if let State::Empty(_) = self.state
             && let State::Empty(out) = std::mem::replace(&mut self.state, State::Failed)
         {
@@ -111,11 +119,7 @@ impl<W: Write + Seek + 'static> Video<W> {
         }
         let State::Encoding(encoder) = &mut self.state else { return Err(incomplete()) };
         let area = changed(self.last.as_ref(), &frame, encoder.alignment());
-        let row = |y: u32| {
-            let begin = 3 * (y as usize * size.0 as usize + area.left as usize);
-            &frame.rgb()[begin..begin + 3 * area.width as usize]
-        };
-        let rgb: Vec<u8> = (area.top..area.top + area.height).flat_map(row).copied().collect();
+        let rgb: Vec<u8> = area.rows(&frame).flatten().copied().collect();
         // Durations are rounded, but their sum is not.
         let ticks_at = |secs: f64| (secs * encoder.ticks_per_sec()).round();
         let ticks = (ticks_at(self.secs + secs) - ticks_at(self.secs)).clamp(1.0, encoder.most_ticks()) as u32;
@@ -145,6 +149,18 @@ impl<W: Write + Seek + 'static> Video<W> {
             State::Encoding(encoder) => encoder.finish(),
             _ => Err(incomplete()),
         }
+    }
+}
+
+/// Whether frame `index` has the size of the first one.
+fn check_size(first: Option<(u32, u32)>, frame: &Frame, index: u64) -> Result<(), ExperimentError> {
+    let size = (frame.width(), frame.height());
+    match first.filter(|first| *first != size) {
+        None => Ok(()),
+        Some(first) => Err(ExperimentError::Failed(format!(
+            "all frames of a video must have the size of the first one, {}x{} pixels, got {}x{} at frame {index}",
+            first.0, first.1, size.0, size.1
+        ))),
     }
 }
 

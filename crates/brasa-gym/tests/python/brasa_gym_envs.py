@@ -189,7 +189,7 @@ class Faulty(gymnasium.Env):
         return obs, reward, False, False, {}
 
 
-class Drawn(gymnasium.Env):
+class Rendered(gymnasium.Env):
     """A pixel that moves by a column in each step of an episode of four steps. `fault` says what is wrong with its frames."""
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 10}
@@ -260,6 +260,6 @@ for name, entry in {
     "Worded": Worded,
     "Locked": Locked,
     "Faulty": Faulty,
-    "Drawn": Drawn,
+    "Rendered": Rendered,
 }.items():
     gymnasium.register(f"brasa/{name}-v0", entry_point=entry)

@@ -22,7 +22,7 @@ fn frames(config: GymConfig) -> Result<Vec<Frame>, EnvError> {
     let (mut env, mut frames) = (rendered(config)?, Vec::new());
     let episode = play_rendered(&mut *env, &mut idle, 7, |env, shown, is_last| {
         frames.push(env.render(shown)?);
-        // The state before the reset, however often it is drawn.
+        // The state before the reset, however often it is rendered.
         if is_last {
             assert_eq!(env.render(shown)?, frames[frames.len() - 1]);
         }
@@ -32,8 +32,8 @@ fn frames(config: GymConfig) -> Result<Vec<Frame>, EnvError> {
     Ok(frames)
 }
 
-fn drawn(fault: &str) -> GymConfig {
-    own("brasa/Drawn-v0", &[("fault", fault)])
+fn faulty(fault: &str) -> GymConfig {
+    own("brasa/Rendered-v0", &[("fault", fault)])
 }
 
 fn error(config: GymConfig) -> String {
@@ -45,15 +45,15 @@ fn an_episode_has_a_frame_for_each_state() {
     if python().is_none() {
         return;
     }
-    let frames = frames(drawn("none")).expect("they are drawn");
+    let frames = frames(faulty("none")).expect("they are rendered");
     assert_eq!(frames.len(), 5);
     for (step, frame) in frames.iter().enumerate() {
         assert_eq!((frame.width(), frame.height()), (6, 5));
         let pixels: Vec<_> = frame.rgb().chunks_exact(3).enumerate().filter(|(_, pixel)| *pixel != [0, 0, 0]).collect();
         assert_eq!(pixels, [(2 * 6 + step, [255, 128, 0].as_slice())], "step {step}");
     }
-    assert_eq!(rendered(drawn("none")).expect("it starts").frame_secs(), 0.1);
-    assert_eq!(rendered(drawn("rate")).expect("it starts").frame_secs(), 1.0 / 30.0);
+    assert_eq!(rendered(faulty("none")).expect("it starts").frame_secs(), 0.1);
+    assert_eq!(rendered(faulty("rate")).expect("it starts").frame_secs(), 1.0 / 30.0);
 }
 
 #[test]
@@ -65,10 +65,10 @@ fn environments_without_frames_are_errors() {
     let message = error(own("brasa/Masked-v0", &[]));
     assert!(message.starts_with(&format!("`brasa/Masked-v0`: {NEEDS}: ")), "{message}");
     assert!(message.contains("takes no arguments"), "{message}");
-    let message = error(drawn("nothing"));
+    let message = error(faulty("nothing"));
     let modes = "`render()` returned nothing, its modes are ['ansi', 'rgb_array']";
-    assert_eq!(message, format!("`brasa/Drawn-v0`: {NEEDS}: {modes}"));
-    let message = error(drawn("raise"));
+    assert_eq!(message, format!("`brasa/Rendered-v0`: {NEEDS}: {modes}"));
+    let message = error(faulty("raise"));
     assert!(message.contains("raised RuntimeError: no display"), "{message}");
 }
 
@@ -79,16 +79,16 @@ fn frames_of_wrong_sizes_are_errors() {
         return;
     }
     for (fault, got) in [("floats", "float64 of shape (5, 6, 3)"), ("gray", "uint8 of shape (5, 6)")] {
-        let message = error(drawn(fault));
+        let message = error(faulty(fault));
         assert!(message.ends_with(&format!("the shape (height, width, 3), got {got}")), "{message}");
     }
-    let message = |fault: &str| error(drawn(fault));
+    let message = |fault: &str| error(faulty(fault));
     let rule = "a frame must have at most 4096 pixels in each direction, got the shape (1, 5000, 3)";
-    assert_eq!(message("wide"), format!("`brasa/Drawn-v0`: {rule}"));
+    assert_eq!(message("wide"), format!("`brasa/Rendered-v0`: {rule}"));
     let rule = "`frame width` must be in [1, 4096] pixels, got 2147483648";
-    assert_eq!(message("sides"), format!("`brasa/Drawn-v0`: {rule}"));
+    assert_eq!(message("sides"), format!("`brasa/Rendered-v0`: {rule}"));
     let rule = "a frame must begin with its width and height, got 0 bytes";
-    assert_eq!(message("empty"), format!("`brasa/Drawn-v0`: {rule}"));
+    assert_eq!(message("empty"), format!("`brasa/Rendered-v0`: {rule}"));
     let message = message("bytes");
     assert!(message.contains("it announces 60000000 bytes, at most 50331656 are read"), "{message}");
 }
@@ -98,7 +98,7 @@ fn environments_of_gymnasium_draw() {
     if python().is_none() || !has_package("pygame") {
         return;
     }
-    let frames = frames(config("CartPole-v1")).expect("they are drawn");
+    let frames = frames(config("CartPole-v1")).expect("they are rendered");
     assert_eq!((frames[0].width(), frames[0].height()), (600, 400));
     assert_ne!(frames[0], frames[frames.len() - 1]);
 }
