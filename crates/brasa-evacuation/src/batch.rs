@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::building::Building;
 use crate::config::RulesConfig;
 use crate::observe::{Columns, Template};
-use crate::world::{End, Played, State, World};
+use crate::world::{End, State, StepResult, World};
 
 /// Names of the figures of a step, in the order of [`StepOut::info`].
 pub(crate) const INFO: [&str; 13] = [
@@ -123,7 +123,7 @@ impl EvacuationSimulation {
         write_mask(world, &mut self.mask, view.mask);
     }
 
-    fn figures(world: &World, played: &Played) -> [f64; INFO.len()] {
+    fn figures(world: &World, played: &StepResult) -> [f64; INFO.len()] {
         let dt = world.rules.timing.tick_secs;
         let secs = |ticks: u32| f64::from(ticks) * dt;
         let n_crew = world.state.crew.len();

@@ -10,7 +10,7 @@ use crate::controllers::{ATTEMPTS, Rule, RuleController};
 use crate::evacuation::Evacuation;
 use crate::observe::Template;
 use crate::trace::{DecisionFrame, Trace};
-use crate::world::{End, Played, Recorder, World};
+use crate::world::{End, Recorder, StepResult, World};
 
 /// Runs every episode with a heuristic.
 pub(crate) fn obey(scenario: &Evacuation, rule: Rule, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
@@ -94,7 +94,7 @@ struct Running {
     trace: Option<Trace>,
     env: usize,
     seed: u64,
-    total: Played,
+    total: StepResult,
     episode_return: f64,
     decisions: u64,
 }
@@ -107,7 +107,7 @@ impl Running {
             trace.record(&world);
             trace
         });
-        Self { world, trace, env, seed, total: Played::default(), episode_return: 0.0, decisions: 0 }
+        Self { world, trace, env, seed, total: StepResult::default(), episode_return: 0.0, decisions: 0 }
     }
 
     /// Runs to the end with a heuristic.

@@ -20,7 +20,7 @@ use crate::{Experiment, ExperimentError};
 pub const TRAINED: &str = "trained";
 
 /// The episodes of a baseline, or of the policy.
-pub struct Played {
+pub struct ControllerOutcomes {
     /// Name of the row.
     pub name: String,
     /// `None` for the trained policy.
@@ -30,7 +30,7 @@ pub struct Played {
 }
 
 /// Settings of a comparison.
-pub(crate) struct Question<'a> {
+pub(crate) struct ComparisonSetup<'a> {
     pub experiment: &'a Experiment<'a>,
     pub policy: Option<&'a LoadedPolicy>,
     /// Number of episodes; `None` for the scenario's default.
@@ -46,17 +46,17 @@ pub(crate) struct Question<'a> {
 }
 
 /// Result of a comparison.
-pub(crate) struct Answer {
+pub(crate) struct ComparisonResult {
     pub comparison: Comparison,
     pub remark: Remark,
     /// The scenario of the evaluation, if it differs from that of training.
     pub scenario: Option<Box<dyn Scenario>>,
     /// The policy, adapted to that scenario.
     pub policy: Option<LoadedPolicy>,
-    pub played: Vec<Played>,
+    pub played: Vec<ControllerOutcomes>,
 }
 
-impl<'a> Question<'a> {
+impl<'a> ComparisonSetup<'a> {
     pub fn new(experiment: &'a Experiment<'a>, policy: Option<&'a LoadedPolicy>) -> Self {
         Self {
             experiment,
@@ -69,7 +69,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// A question about the policy of the run in `run_dir`, with these metrics.
+    /// A setup about the policy of the run in `run_dir`, with these metrics.
     pub fn of_run(
         experiment: &'a Experiment<'a>,
         policy: &'a LoadedPolicy,
@@ -82,7 +82,7 @@ impl<'a> Question<'a> {
     }
 
     /// Plays the same episodes with every baseline and with the policy.
-    pub fn answer(&self) -> Result<Answer, ExperimentError> {
+    pub fn run(&self) -> Result<ComparisonResult, ExperimentError> {
         let of_training = &*self.experiment.scenario;
         let wanted = self.n_episodes.unwrap_or_else(|| of_training.n_episodes(Effort::Compare));
         let other = of_training.for_evaluation(wanted)?;
@@ -100,13 +100,13 @@ impl<'a> Question<'a> {
         for baseline in scenario.baselines() {
             let n = if baseline.is_random { wanted } else { n_episodes };
             let outcomes = in_parts(scenario, &baseline.name, &evaluation(&baseline.name, n))?;
-            played.push(Played { name: baseline.name, kind: Some(baseline.kind), outcomes });
+            played.push(ControllerOutcomes { name: baseline.name, kind: Some(baseline.kind), outcomes });
         }
         let mut adapted = None;
         if let Some(policy) = self.policy {
             let (policy, outcomes) = play(scenario, policy, &evaluation(TRAINED, n_episodes))?;
             adapted = Some(policy);
-            played.push(Played { name: TRAINED.to_owned(), kind: None, outcomes });
+            played.push(ControllerOutcomes { name: TRAINED.to_owned(), kind: None, outcomes });
         }
         let context = RemarkContext { scenario, played: &played, seed, metrics: self.metrics };
         let remark = entry.remark.as_ref().map(|remark| remark(&context)).transpose()?.unwrap_or_default();
@@ -126,7 +126,7 @@ impl<'a> Question<'a> {
         let note = note(&figures, &rows, &about, &remark);
         let changed_files = self.changed_files.clone();
         let comparison = Comparison { figures, rows, note, exposure, changed_files };
-        Ok(Answer { comparison, remark, scenario: other, policy: adapted, played })
+        Ok(ComparisonResult { comparison, remark, scenario: other, policy: adapted, played })
     }
 }
 
@@ -344,12 +344,12 @@ fn mean_length(outcomes: &[Outcome]) -> Option<f64> {
     mean(outcomes.iter().map(|outcome| (outcome.length as f64, 1.0)))
 }
 
-fn rows(figures: &[Figure], played: &[Played]) -> Vec<Row> {
+fn rows(figures: &[Figure], played: &[ControllerOutcomes]) -> Vec<Row> {
     played.iter().map(|one| row(figures, played, one)).collect()
 }
 
 /// The results of `played`. Ratios refer to the baselines among `all`.
-pub(crate) fn row(figures: &[Figure], all: &[Played], played: &Played) -> Row {
+pub(crate) fn row(figures: &[Figure], all: &[ControllerOutcomes], played: &ControllerOutcomes) -> Row {
     let cell = |outcomes: &[Outcome], (i, figure): (usize, &Figure)| {
         let value = mean_value(outcomes, i);
         let reference = match &figure.reference {
@@ -598,13 +598,13 @@ mod tests {
         }
     }
 
-    fn played(name: &str, kind: Option<BaselineKind>, values: &[Option<f64>]) -> Played {
+    fn played(name: &str, kind: Option<BaselineKind>, values: &[Option<f64>]) -> ControllerOutcomes {
         let outcome = |value: &Option<f64>| Outcome {
             episode_return: Some(1.0),
             figures: vec![Measured::maybe(*value)],
             ..Outcome::default()
         };
-        Played { name: name.into(), kind, outcomes: values.iter().map(outcome).collect() }
+        ControllerOutcomes { name: name.into(), kind, outcomes: values.iter().map(outcome).collect() }
     }
 
     #[test]
@@ -629,13 +629,13 @@ mod tests {
         assert_eq!(json["controllers"]["trained"]["episodes"]["cost"], json!([2.0, null]));
     }
 
-    fn relative(name: &str, kind: Option<BaselineKind>, values: &[(f64, f64)]) -> Played {
+    fn relative(name: &str, kind: Option<BaselineKind>, values: &[(f64, f64)]) -> ControllerOutcomes {
         let outcome = |(value, reference): &(f64, f64)| Outcome {
             episode_return: Some(1.0),
             figures: vec![Measured::new(*value).relative_to(*reference)],
             ..Outcome::default()
         };
-        Played { name: name.into(), kind, outcomes: values.iter().map(outcome).collect() }
+        ControllerOutcomes { name: name.into(), kind, outcomes: values.iter().map(outcome).collect() }
     }
 
     fn cost() -> Vec<Figure> {
@@ -685,7 +685,7 @@ mod tests {
     fn the_normalized_return_is_relative_to_a_bound_before_a_plan() {
         let row = |name: &str, kind, value: f64| {
             let outcome = Outcome { episode_return: Some(value), ..Outcome::default() };
-            Played { name: name.into(), kind: Some(kind), outcomes: vec![outcome] }
+            ControllerOutcomes { name: name.into(), kind: Some(kind), outcomes: vec![outcome] }
         };
         let (idle, plan) = (row("idle", BaselineKind::Idle, 0.0), row("perfect-foresight", BaselineKind::Plan, 6.0));
         let bound = row("bound", BaselineKind::Bound, 8.0);

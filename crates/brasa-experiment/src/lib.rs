@@ -61,7 +61,7 @@ mod video;
 mod way;
 
 pub use app::{App, Registry};
-pub use comparison::{Comparison, Played, number};
+pub use comparison::{Comparison, ControllerOutcomes, number};
 pub use error::ExperimentError;
 pub use experiment::Experiment;
 pub use load::load_policy;

@@ -29,7 +29,7 @@ pub struct Context<'a> {
 }
 
 /// Evaluation, progress and stop of a training run, and its run directory.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct TrainingSetup<'a> {
     /// `None` for a shard other than the first one.
     pub(crate) place: Option<(OpenRunDir<'a>, BeginRun<'a>)>,
     /// Whether a resumed run starts with an empty replay buffer.
@@ -113,11 +113,11 @@ pub(crate) struct Probed {
 }
 
 /// An algorithm with its loop and environments.
-pub struct Session(Box<dyn Started>);
+pub struct Session(Box<dyn ErasedLoop>);
 
 /// A loop with erased type.
-trait Started {
-    fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Option<Trained>, ExperimentError>;
+trait ErasedLoop {
+    fn train(self: Box<Self>, setup: TrainingSetup<'_>) -> Result<Option<Trained>, ExperimentError>;
     fn probe(self: Box<Self>, time: Duration) -> Result<Probed, ExperimentError>;
 }
 
@@ -129,12 +129,12 @@ impl Session {
         PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + Send + 'static,
         ObsOf<T>: ObsForm,
     {
-        Self(Box::new(InLoop { training, spec: spec.clone(), adapt: Rc::new(adapt) }))
+        Self(Box::new(TypedLoop { training, spec: spec.clone(), adapt: Rc::new(adapt) }))
     }
 
     /// Trains to the end. `None` for a shard other than the first one.
-    pub(crate) fn train(self, around: Surroundings<'_>) -> Result<Option<Trained>, ExperimentError> {
-        self.0.train(around)
+    pub(crate) fn train(self, setup: TrainingSetup<'_>) -> Result<Option<Trained>, ExperimentError> {
+        self.0.train(setup)
     }
 
     /// Trains for about `time`, for at least two iterations and until the first updates. Writes no files.
@@ -143,22 +143,22 @@ impl Session {
     }
 }
 
-struct InLoop<T, A> {
+struct TypedLoop<T, A> {
     training: T,
     spec: EnvSpec,
     adapt: Rc<A>,
 }
 
-impl<T, A> Started for InLoop<T, A>
+impl<T, A> ErasedLoop for TypedLoop<T, A>
 where
     T: Training + 'static,
     PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + Send + 'static,
     ObsOf<T>: ObsForm,
     A: Fn() -> Adapt<PolicyOf<T>> + 'static,
 {
-    fn train(self: Box<Self>, around: Surroundings<'_>) -> Result<Option<Trained>, ExperimentError> {
+    fn train(self: Box<Self>, setup: TrainingSetup<'_>) -> Result<Option<Trained>, ExperimentError> {
         let Self { mut training, spec, adapt } = *self;
-        if let Some(path) = around.init_from {
+        if let Some(path) = setup.init_from {
             training.init_from_run(&path)?;
         }
         let loaded = move |training: &T| {
@@ -167,28 +167,28 @@ where
         };
         let mut builder = Trainer::of(training);
         let mut place = None;
-        if let Some((open, begin)) = around.place {
+        if let Some((open, begin)) = setup.place {
             let (run_dir, resumes) = open()?;
             builder = builder.in_dir(run_dir.clone(), resumes);
             place = Some((run_dir, begin));
         }
         builder = builder
-            .forget_replay(around.forget_replay)
-            .checkpoint_every_secs(around.checkpoint_secs)
-            .checkpoint_every(around.checkpoint_interval)
-            .metrics_csv(around.metrics_csv)
-            .precision(around.precision)
-            .stop_on(around.stop);
-        if let Some(curves) = around.progress {
+            .forget_replay(setup.forget_replay)
+            .checkpoint_every_secs(setup.checkpoint_secs)
+            .checkpoint_every(setup.checkpoint_interval)
+            .metrics_csv(setup.metrics_csv)
+            .precision(setup.precision)
+            .stop_on(setup.stop);
+        if let Some(curves) = setup.progress {
             builder = builder.show_progress(curves);
         }
-        if let Some(mut monitor) = around.monitor {
+        if let Some(mut monitor) = setup.monitor {
             builder = builder.callback(move |_, iteration| {
                 iteration.metrics.extend(monitor.metrics().iter().map(|(name, value)| ((*name).to_owned(), *value)));
                 Ok(())
             });
         }
-        if let Some(every) = around.cleanup_interval {
+        if let Some(every) = setup.cleanup_interval {
             let mut done = 0;
             builder = builder.callback(move |training: &T, iteration| {
                 if iteration.env_steps / every != done {
@@ -198,7 +198,7 @@ where
                 Ok(())
             });
         }
-        if let Some((every, mut evaluate)) = around.evaluation {
+        if let Some((every, mut evaluate)) = setup.evaluation {
             let loaded = loaded.clone();
             builder = builder.measure_every(every, move |training| {
                 evaluate(loaded(training)).map_err(|error| brasa_train::TrainError::Evaluation(Box::new(error)))

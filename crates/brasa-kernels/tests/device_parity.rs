@@ -11,7 +11,7 @@ use brasa_kernels::{
     layer_norm, stacked_layer, tanh,
 };
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use common::squashed_draw;
+use common::squashed_rsample;
 
 const ROWS: [usize; 4] = [1, 3, 64, 1000];
 const WIDTHS: [usize; 4] = [1, 17, 64, 256];
@@ -222,7 +222,7 @@ fn draws() {
                 let mean = Leaf::new(wave(rows * n, 0.1), device);
                 let log_std = Leaf::new(wave(rows * n, 0.3), device);
                 let noise = tensor(wave(rows * n, 0.7), [n, rows], device).swap_dims(0, 1);
-                let (action, log_prob) = squashed_draw(mean.shaped([rows, n]), log_std.shaped([rows, n]), noise);
+                let (action, log_prob) = squashed_rsample(mean.shaped([rows, n]), log_std.shaped([rows, n]), noise);
                 let both = Tensor::cat(vec![action, log_prob.unsqueeze_dim(1)], 1);
                 with_grads(both, &[("mean", mean), ("log_std", log_std)])
             });

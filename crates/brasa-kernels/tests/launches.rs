@@ -10,7 +10,7 @@ use brasa_kernels::{
     Activation, AdamStep, GaeInput, adam, clip_scale, concat, gae, layer, layer_norm, n_launches, split,
 };
 use burn::tensor::{Device, Distribution, Tensor};
-use common::squashed_draw;
+use common::squashed_rsample;
 
 /// Launches of a forward and a backward pass, without those of the loss.
 fn passes(forward: impl FnOnce() -> Tensor<2>) -> [usize; 2] {
@@ -74,7 +74,7 @@ fn kernels_save_launches() {
     let both = |(action, log_prob): (Tensor<2>, Tensor<1>)| Tensor::cat(vec![action, log_prob.unsqueeze_dim(1)], 1);
     table.push((
         "squashed draw".to_owned(),
-        passes(|| both(squashed_draw(wide.clone(), wide.clone(), noise.clone()))),
+        passes(|| both(squashed_rsample(wide.clone(), wide.clone(), noise.clone()))),
         passes(|| {
             let u = wide.clone() + wide.clone().exp() * noise.clone();
             let softplus = burn::tensor::activation::softplus(u.clone() * -2.0, 1.0);

@@ -9,7 +9,7 @@ use brasa_kernels::{
     elementwise, elu, gae, graph_attention, infer, layer, layer_norm, split, stacked_layer, tanh, with_jacobian,
 };
 use burn::tensor::{Int, Tensor, TensorData};
-use common::squashed_draw;
+use common::squashed_rsample;
 use rayon::prelude::*;
 
 /// Enough rows and columns that the products are computed in parts.
@@ -122,7 +122,7 @@ fn steps_of_adam() -> Vec<f32> {
 }
 
 fn draws() -> Vec<f32> {
-    let (action, log_prob) = squashed_draw(wave([ROWS, 4], 0.1), wave([ROWS, 4], 0.2), wave([ROWS, 4], 0.3));
+    let (action, log_prob) = squashed_rsample(wave([ROWS, 4], 0.1), wave([ROWS, 4], 0.2), wave([ROWS, 4], 0.3));
     [values(action), values(log_prob)].concat()
 }
 

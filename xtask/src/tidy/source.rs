@@ -1,5 +1,5 @@
 //! Rules for source files: a module doc, a maximum length, no backend by name, learners that do not wait
-//! for the device, an extensible crate without names of built-in parts, no trailing spaces.
+//! for the device, an extensible crate without names of built-in parts, names of the field, no trailing spaces.
 
 use super::Finding;
 use super::masked::mask;
@@ -70,6 +70,18 @@ const OURS: [&str; 24] = [
     "qos_rate",
     "sum_rate_mbps",
 ];
+/// Names that say nothing to a reader of the field: pictures, and words for a place in a program.
+const PICTURES: [&str; 9] = [
+    "Answer",
+    "InLoop",
+    "JudgedChoice",
+    "JudgedDensity",
+    "Played",
+    "Question",
+    "Started",
+    "Surroundings",
+    "squashed_draw",
+];
 /// Methods of Burn's `Tensor` that wait for the device.
 const WAITING: [&str; 5] = ["into_data", "to_data", "try_into_data", "into_scalar", "try_into_scalar"];
 /// Text of a comment in the previous line that allows waiting, or says that there is nothing to wait for.
@@ -89,6 +101,14 @@ pub fn check_rust(name: &str, text: &str) -> Vec<Finding> {
     if length > MAX_LINES && !is_test_or_bench(name) {
         let message = format!("{length} lines without tests, at most {MAX_LINES}: split it by concept");
         findings.push(finding(length, "file-length", message));
+    }
+    for (word, at) in PICTURES.iter().flat_map(|word| words(&masked, word).map(move |at| (word, at))) {
+        let is_declared =
+            ["struct", "enum", "trait", "type", "fn"].iter().any(|keyword| masked[..at].trim_end().ends_with(keyword));
+        if is_declared {
+            let message = format!("`{word}` is a picture: use the term of the field");
+            findings.push(finding(line_at(text, at), "name", message));
+        }
     }
     if !BACKEND_CRATES.iter().any(|exempt| name.starts_with(exempt)) {
         for (offset, what) in backend_names(text, &masked) {
@@ -262,6 +282,12 @@ mod tests {
         let open = "crates/brasa-experiment/src/app.rs";
         assert_eq!(rules(open, text), [(2, "closed-list"), (3, "closed-list")]);
         assert_eq!(rules(LIBRARY, text), []);
+    }
+
+    #[test]
+    fn names_are_those_of_the_field() {
+        let text = "//! Layers.\nstruct Question;\nfn squashed_draw() {}\nlet question = Question;\n// struct Answer\nenum Answers {}\n";
+        assert_eq!(rules(LIBRARY, text), [(2, "name"), (3, "name")]);
     }
 
     #[test]

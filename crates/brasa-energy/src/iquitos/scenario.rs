@@ -23,7 +23,7 @@ use super::foresight::{Horizon, Objective, n_terms, plan};
 use super::planner::Planner;
 use super::reward;
 use super::site::{PvTable, Reference, Site};
-use super::world::{EnvState, Played, SocketView, World};
+use super::world::{EnvState, SocketView, StepResult, World};
 #[cfg(feature = "optimum")]
 use crate::optimum::{Bounds, Optimum, memory};
 #[cfg(feature = "optimum")]
@@ -282,7 +282,7 @@ fn measure_reference(site: &Site) -> Reference {
         Rule::Uncontrolled.decide(year, env, sockets, orders)
     };
     let first = Evaluated { index: 0, seed: 0 };
-    play_episode(year, first, uncontrolled, |step, _, Played { flows, .. }| {
+    play_episode(year, first, uncontrolled, |step, _, StepResult { flows, .. }| {
         if year.given.vehicles.is_some() {
             given_vehicles_kwh.push(flows.ledger.ev_delivered_kwh);
         }
@@ -319,7 +319,7 @@ fn play_episode(
     year: &Site,
     episode: Evaluated,
     mut decide: impl FnMut(&EnvState, SocketView<'_>, &mut [f32]) -> BatteryOrder,
-    mut each: impl FnMut(u32, &World, &Played),
+    mut each: impl FnMut(u32, &World, &StepResult),
 ) {
     let mut world = World::of_episode(Arc::new(year.clone()), episode);
     world.record();

@@ -95,7 +95,7 @@ pub(crate) struct SocketView<'a> {
 
 /// Result of one step.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Played {
+pub(crate) struct StepResult {
     pub(crate) flows: Flows,
     pub(crate) reward: f64,
     pub(crate) truncated: bool,
@@ -195,7 +195,7 @@ impl World {
     }
 
     /// Runs one step of environment `index` with an order in kW per socket.
-    pub(crate) fn play(&mut self, index: usize, orders_kw: &[f32], order: BatteryOrder) -> Played {
+    pub(crate) fn play(&mut self, index: usize, orders_kw: &[f32], order: BatteryOrder) -> StepResult {
         let site = Arc::clone(&self.site);
         let places = self.places(index);
         let state = &mut self.state;
@@ -262,7 +262,7 @@ impl World {
             SeedInputs { battery_soc, vehicle_soc, is_peak, is_before_peak }
         };
         let reward = reward::reward(&flows, seed_inputs, &site);
-        Played { flows, reward, truncated: env.steps_left == 0 }
+        StepResult { flows, reward, truncated: env.steps_left == 0 }
     }
 
     /// Advances the clock: vehicles leave and arrive, and the weather of the next step is sampled. Returns the unmet

@@ -176,7 +176,7 @@ impl Flows {
 
 /// Result of one step.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Played {
+pub(crate) struct StepResult {
     pub(crate) flows: Flows,
     pub(crate) reward: f64,
     pub(crate) truncated: bool,
@@ -254,7 +254,7 @@ impl World {
     }
 
     /// Runs one step of environment `index` with an order in kW per socket (at the car) and for the battery.
-    pub(crate) fn play(&mut self, index: usize, orders_kw: &[f64], battery_kw: f64) -> Played {
+    pub(crate) fn play(&mut self, index: usize, orders_kw: &[f64], battery_kw: f64) -> StepResult {
         let places = self.places(index);
         let (site, powers) = (&*self.site, &mut self.powers[..]);
         let (env, sockets) = (&mut self.state.envs[index], &mut self.state.sockets);
@@ -346,6 +346,6 @@ impl World {
         if let Some(reference) = &site.reference {
             reward -= reference.reward(site, step, flows.ledger.pv_available_kwh);
         }
-        Played { flows, reward, truncated: env.steps_left == 0 }
+        StepResult { flows, reward, truncated: env.steps_left == 0 }
     }
 }

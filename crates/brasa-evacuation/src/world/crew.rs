@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{NONE, PersonState, Played, World};
+use super::{NONE, PersonState, StepResult, World};
 use crate::NodeKind;
 use crate::config::Actions;
 
@@ -288,7 +288,7 @@ impl World {
     }
 
     /// One tick of every responder.
-    pub(super) fn move_crew(&mut self, played: &mut Played) {
+    pub(super) fn move_crew(&mut self, played: &mut StepResult) {
         for r in 0..self.state.crew.len() {
             let responder = &mut self.state.crew[r];
             if responder.is_down() {
@@ -324,7 +324,7 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, r: usize, played: &mut Played) {
+    fn arrive(&mut self, r: usize, played: &mut StepResult) {
         let node = self.state.crew[r].node as usize;
         let is_exit = self.building().layout.nodes[node].kind == NodeKind::Exit;
         if self.state.crew[r].escorting > 0 {
@@ -355,7 +355,7 @@ impl World {
         }
     }
 
-    fn finish_search(&mut self, r: usize, played: &mut Played) {
+    fn finish_search(&mut self, r: usize, played: &mut StepResult) {
         let node = self.state.crew[r].node as usize;
         let is_room = self.building().layout.nodes[node].kind == NodeKind::Room;
         if is_room && self.state.swept_by[node] & (1 << r) == 0 {

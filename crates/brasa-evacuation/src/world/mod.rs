@@ -73,7 +73,7 @@ pub enum End {
 
 /// Figures of the ticks between two decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Played {
+pub(crate) struct StepResult {
     pub ticks: u32,
     pub reward: f64,
     /// Ticks with unswept rooms.
@@ -92,7 +92,7 @@ pub(crate) struct Played {
     dead_weight: f64,
 }
 
-impl Played {
+impl StepResult {
     /// Adds the figures of the next ticks.
     pub fn add(&mut self, next: &Self) {
         self.ticks += next.ticks;
@@ -228,11 +228,11 @@ impl World {
     /// tick or later, or the episode ends.
     ///
     /// Responders that are free at the same tick decide one after the other; each knows the reports of the others.
-    pub fn step(&mut self, option: usize, recorder: Option<&mut dyn Recorder>) -> Result<Played, Illegal> {
+    pub fn step(&mut self, option: usize, recorder: Option<&mut dyn Recorder>) -> Result<StepResult, Illegal> {
         let turn = self.turn();
         self.decide(turn, option)?;
         if self.pass_turn(turn + 1) {
-            return Ok(Played::default());
+            return Ok(StepResult::default());
         }
         Ok(self.advance(recorder))
     }
@@ -246,8 +246,8 @@ impl World {
     }
 
     /// Simulates until a responder has a choice or the episode ends.
-    fn advance(&mut self, mut recorder: Option<&mut dyn Recorder>) -> Played {
-        let mut played = Played::default();
+    fn advance(&mut self, mut recorder: Option<&mut dyn Recorder>) -> StepResult {
+        let mut played = StepResult::default();
         let before = self.potential();
         if let Some(recorder) = recorder.as_deref_mut() {
             recorder.record_again(self);
@@ -273,7 +273,7 @@ impl World {
         played
     }
 
-    fn tick(&mut self, played: &mut Played) {
+    fn tick(&mut self, played: &mut StepResult) {
         self.state.tick += 1;
         played.ticks += 1;
         played.sweep_ticks += u32::from(self.state.swept_at.is_none());
@@ -286,7 +286,7 @@ impl World {
         self.check_end(played);
     }
 
-    fn check_end(&mut self, played: &mut Played) {
+    fn check_end(&mut self, played: &mut StepResult) {
         let building = &self.buildings[self.state.building as usize];
         let swept = building.rooms.iter().all(|room| self.state.lost[*room] || self.sweeps_left(*room) == 0);
         let state = &mut self.state;
@@ -332,7 +332,7 @@ impl World {
         -work / (self.state.crew.len() as f64 * building.bound_ticks(self.state.crew.len()))
     }
 
-    fn reward(&self, played: &Played, potential_before: f64) -> f64 {
+    fn reward(&self, played: &StepResult, potential_before: f64) -> f64 {
         let (weights, building) = (&self.rules.reward, self.building());
         let elapsed = f64::from(played.ticks) / building.bound_ticks(self.state.crew.len());
         let people = building.total_weight.max(1e-9);

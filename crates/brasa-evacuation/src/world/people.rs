@@ -6,7 +6,7 @@ use rand_distr::StandardNormal;
 use serde::{Deserialize, Serialize};
 
 use super::ways::{NO_EDGE, WayOut};
-use super::{NONE, Played, World, refill};
+use super::{NONE, StepResult, World, refill};
 use crate::building::Building;
 use crate::config::RulesConfig;
 use crate::{Mobility, NodeKind};
@@ -123,7 +123,7 @@ impl World {
     }
 
     /// One tick of all people that are not escorted by a responder.
-    pub(super) fn move_people(&mut self, played: &mut Played) {
+    pub(super) fn move_people(&mut self, played: &mut StepResult) {
         let dt = self.rules.timing.tick_secs as f32;
         self.form_queues();
         for person in 0..self.state.people.len() {
@@ -161,7 +161,7 @@ impl World {
     }
 
     /// A tick of `person`, which walks out alone.
-    fn walk(&mut self, person: usize, dt: f32, played: &mut Played) {
+    fn walk(&mut self, person: usize, dt: f32, played: &mut StepResult) {
         if self.state.people.to[person] == NONE {
             let node = self.state.people.node[person] as usize;
             if self.building().layout.nodes[node].kind == NodeKind::Exit {
@@ -272,7 +272,7 @@ impl World {
     }
 
     /// `person` is outside.
-    pub(super) fn leave(&mut self, person: usize, played: &mut Played) {
+    pub(super) fn leave(&mut self, person: usize, played: &mut StepResult) {
         self.state.people.state[person] = PersonState::Out;
         self.state.people.leader[person] = NONE;
         played.rescued += 1;
@@ -280,7 +280,7 @@ impl World {
     }
 
     /// Fire and smoke injure all people in the building; the larger of the two injuries is used.
-    pub(super) fn harm(&mut self, played: &mut Played) {
+    pub(super) fn harm(&mut self, played: &mut StepResult) {
         if !self.rules.hazards.enabled {
             return;
         }
@@ -315,7 +315,7 @@ impl World {
         }
     }
 
-    fn die(&mut self, person: usize, played: &mut Played) {
+    fn die(&mut self, person: usize, played: &mut StepResult) {
         self.release_follower(person);
         let people = &mut self.state.people;
         if people.state[person] == PersonState::Escorted {

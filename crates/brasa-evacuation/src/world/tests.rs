@@ -223,7 +223,7 @@ fn an_adult_in_a_full_fire_dies_in_a_hundred_ticks() {
     world.begin(&mut episode_rng(0, 0, 0));
     world.state.fire.fill(0.0);
     world.ignite(2);
-    let mut played = Played::default();
+    let mut played = StepResult::default();
     for tick in 1..=100 {
         assert_eq!(played.died, 0, "dead before tick {tick}");
         world.tick(&mut played);
@@ -247,7 +247,7 @@ fn people_walk_at_their_speed() {
         };
         let mut world = world(layout, RulesConfig { occupants, ..quiet() });
         world.begin(&mut episode_rng(0, 0, 0));
-        let mut played = Played::default();
+        let mut played = StepResult::default();
         while played.rescued == 0 {
             world.tick(&mut played);
         }
@@ -265,7 +265,7 @@ fn doors_bound_the_flow() {
         OccupantConfig { unaware_share: 0.0, alarm_mean_secs: 0.0, alarm_std_secs: 0.0, ..OccupantConfig::default() };
     let mut world = world(layout, RulesConfig { occupants, ..quiet() });
     world.begin(&mut episode_rng(0, 0, 0));
-    let mut played = Played::default();
+    let mut played = StepResult::default();
     while played.rescued < 60 {
         world.tick(&mut played);
     }
@@ -309,7 +309,7 @@ fn people_turn_away_from_fire() {
     world.state.fire.fill(0.0);
     world.ignite(0);
     world.after_fire();
-    let mut played = Played::default();
+    let mut played = StepResult::default();
     while played.rescued == 0 && played.ticks < 200 {
         world.tick(&mut played);
     }
@@ -331,7 +331,7 @@ fn a_queue_leaves_an_exit_that_burns() {
     world.begin(&mut episode_rng(0, 0, 0));
     world.state.fire.fill(0.0);
     world.after_fire();
-    let mut played = Played::default();
+    let mut played = StepResult::default();
     (0..20).for_each(|_| world.tick(&mut played));
     let nobody_went_far = world.state.people.to.iter().all(|to| *to != 2);
     assert!(nobody_went_far, "the queue of 46 s is shorter than the way of 75 s");
@@ -357,7 +357,7 @@ fn queues_are_restored() {
     let mut run = world(layout, RulesConfig { occupants, ..quiet() });
     run.begin(&mut episode_rng(0, 0, 0));
     let mut other = World::new(run.rules.clone(), run.buildings.clone());
-    let mut played = Played::default();
+    let mut played = StepResult::default();
     for _ in 0..60 {
         other.restore(run.state.clone());
         run.tick(&mut played);
@@ -373,7 +373,7 @@ fn messages_arrive_late_or_never() {
         let rules = RulesConfig { responders: [2, 2], knowledge, ..quiet() };
         let mut world = world(corridor(6, 6.0), rules);
         world.begin(&mut episode_rng(0, 0, 0));
-        let mut played = Played::default();
+        let mut played = StepResult::default();
         world.step(1, None).expect("the first room has to be searched");
         world.decide(1, 6).expect("the last room has to be searched");
         while world.state.swept_by[1] == 0 {
@@ -442,7 +442,7 @@ fn people_hear_the_alarm_when_they_should() {
     let occupants = OccupantConfig { unaware_share: 0.25, ..OccupantConfig::default() };
     let mut world = world(layout, RulesConfig { occupants, ..quiet() });
     world.begin(&mut episode_rng(0, 0, 0));
-    let mut played = Played::default();
+    let mut played = StepResult::default();
     let mut at = Vec::new();
     for tick in 1..=300 {
         let before = at.len();
@@ -474,7 +474,7 @@ fn smoke_incapacitates_when_it_should() {
         let mut world = world(layout, RulesConfig { hazards, occupants, ..quiet() });
         world.begin(&mut episode_rng(0, 0, 0));
         (world.state.fire[2], world.state.smoke[2]) = (0.0, 0.5);
-        let mut played = Played::default();
+        let mut played = StepResult::default();
         while world.state.people.is_tenable(0, mobility, &world.rules) {
             world.tick(&mut played);
         }

@@ -3,7 +3,7 @@
 use brasa_device::open_named;
 
 use crate::args::BaselineArgs;
-use crate::comparison::Question;
+use crate::comparison::ComparisonSetup;
 use crate::policy::LoadedPolicy;
 use crate::{ExperimentError, Registry, foreign};
 
@@ -19,7 +19,7 @@ pub fn run(registry: &Registry, args: &BaselineArgs) -> Result<String, Experimen
         let config = args.config.display();
         return Err(ExperimentError::Input(format!("{config}: this scenario has no baselines to compare with")));
     }
-    let question = Question { n_episodes: args.episodes, ..Question::new(&experiment, policy.as_ref()) };
-    let comparison = question.answer()?.comparison;
+    let setup = ComparisonSetup { n_episodes: args.episodes, ..ComparisonSetup::new(&experiment, policy.as_ref()) };
+    let comparison = setup.run()?.comparison;
     Ok(comparison.to_output(args.json))
 }

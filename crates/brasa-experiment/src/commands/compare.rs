@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::train::{Claimed, learn};
 use crate::args::{CompareArgs, TrainArgs};
 use crate::compare::{self, Group, GroupCurves, Groups, Member, Participant, Summary};
-use crate::comparison::{Played, Question, about_episodes, distinct, play, references};
+use crate::comparison::{ComparisonSetup, ControllerOutcomes, about_episodes, distinct, play, references};
 use crate::exposure::{Exposure, TrainingData};
 use crate::load::Finished;
 use crate::source::with_device;
@@ -152,7 +152,7 @@ fn summarize(
 ) -> Result<(Summary, Vec<GroupCurves>), ExperimentError> {
     let experiment = &groups.experiment;
     let wanted = args.episodes.unwrap_or_else(|| experiment.scenario.n_episodes(Effort::Compare));
-    let baselines = Question { n_episodes: Some(wanted), ..Question::new(experiment, None) }.answer()?;
+    let baselines = ComparisonSetup { n_episodes: Some(wanted), ..ComparisonSetup::new(experiment, None) }.run()?;
     let scenario = baselines.scenario.as_deref().unwrap_or(&*experiment.scenario);
     let n_episodes = distinct(scenario, wanted);
     let (data, mut exposures) = (scenario.data(Split::Evaluation), Vec::new());
@@ -164,7 +164,7 @@ fn summarize(
             let finished = Finished::open(registry, &member.run_dir, &[], None, false, args.trust)?;
             let (_, outcomes) = play(scenario, &finished.policy, &evaluation)?;
             exposures.push(TrainingData::read(&finished.run_dir).exposure(&data));
-            runs.push(Played { name: group.name.clone(), kind: None, outcomes });
+            runs.push(ControllerOutcomes { name: group.name.clone(), kind: None, outcomes });
             metrics.push(finished.run_dir.metrics()?);
         }
         let seeds = group.members.iter().map(|member| member.seed).collect();

@@ -6,7 +6,7 @@ use brasa_device::open_named;
 use serde_json::json;
 
 use crate::args::ReportArgs;
-use crate::comparison::Question;
+use crate::comparison::ComparisonSetup;
 use crate::load::Finished;
 use crate::report::Player;
 use crate::{ExperimentError, Registry, output, report};
@@ -15,8 +15,8 @@ pub fn run(registry: &Registry, args: &ReportArgs) -> Result<String, ExperimentE
     let device = args.device.as_deref().map(open_named).transpose()?;
     let run = Finished::open(registry, &args.run_dir, &args.set, device, false, args.trust)?;
     let metrics = run.run_dir.metrics()?;
-    let answer = Question::of_run(&run.experiment, &run.policy, &run.run_dir, &metrics).answer()?;
-    let page = report::page(&run.experiment, &run.run_dir, &metrics, &answer, &Player::of(&run.experiment, &answer));
+    let result = ComparisonSetup::of_run(&run.experiment, &run.policy, &run.run_dir, &metrics).run()?;
+    let page = report::page(&run.experiment, &run.run_dir, &metrics, &result, &Player::of(&run.experiment, &result));
     let summary = |path: &Path| match args.json {
         true => format!("{}\n", json!({ "report": path })),
         false => format!("Report: {}\n", path.display()),

@@ -14,7 +14,7 @@ use burn::tensor::Device;
 use serde_json::{Value, json};
 
 use crate::args::TrainArgs;
-use crate::comparison::{Question, counted, distinct, mean_figures};
+use crate::comparison::{ComparisonSetup, counted, distinct, mean_figures};
 use crate::exposure::TrainingData;
 use crate::files::Digests;
 use crate::load::experiment_of;
@@ -24,7 +24,7 @@ use crate::placement::{Placed, Placement, device_line};
 use crate::policy::LoadedPolicy;
 use crate::registry::SizeOf;
 use crate::report::{OUT_OF_MEMORY, Player};
-use crate::session::{BeginRun, Context, OpenRunDir, Session, Surroundings, Trained};
+use crate::session::{BeginRun, Context, OpenRunDir, Session, Trained, TrainingSetup};
 use crate::source::override_of;
 use crate::timeline::{self, Event};
 use crate::train_config::look_seed;
@@ -123,7 +123,7 @@ impl Attempt {
             let own = own.as_ref().unwrap_or(experiment);
             let place = shard().is_first().then(|| self.place(experiment, &placed, existing, used, stop, interrupted));
             let progress = (!is_quiet() && place.is_some()).then(|| experiment.scenario.curves());
-            let around = Surroundings {
+            let setup = TrainingSetup {
                 place,
                 forget_replay,
                 checkpoint_secs: experiment.train.checkpoint_secs,
@@ -137,11 +137,11 @@ impl Attempt {
                 monitor: Some(RunMonitor::of(experiment.train.first_device())),
                 stop: stop.clone(),
             };
-            train_shard(own, &placed, around)
+            train_shard(own, &placed, setup)
         };
         let others = || {
             let own = share_of()?;
-            let around = Surroundings {
+            let setup = TrainingSetup {
                 place: None,
                 forget_replay,
                 checkpoint_secs: own.train.checkpoint_secs,
@@ -155,7 +155,7 @@ impl Attempt {
                 monitor: None,
                 stop: StopToken::default(),
             };
-            train_shard(&own, &RefCell::new(None), around).map(drop)
+            train_shard(&own, &RefCell::new(None), setup).map(drop)
         };
         // Warnings of all shards are the same.
         let silent = tracing::subscriber::NoSubscriber::new;
@@ -387,10 +387,10 @@ fn is_large(experiment: &Experiment<'_>) -> bool {
 fn train_shard(
     own: &Experiment<'_>,
     placed: &RefCell<Option<Placed>>,
-    around: Surroundings<'_>,
+    setup: TrainingSetup<'_>,
 ) -> Result<Option<Trained>, ExperimentError> {
     let device = own.train.open_device()?;
-    let trained = catch_out_of_memory(|| start(own, &device, placed)?.train(around));
+    let trained = catch_out_of_memory(|| start(own, &device, placed)?.train(setup));
     // The memory of what failed must not be missing in the next attempt.
     if matches!(trained, Err(_) | Ok(Err(ExperimentError::OutOfMemory(_)))) {
         device.memory_cleanup();
@@ -547,11 +547,11 @@ fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session
 fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) -> Result<String, ExperimentError> {
     let run_dir = &trained.run_dir;
     let metrics = run_dir.metrics()?;
-    let answer = Question::of_run(experiment, &trained.policy, run_dir, &metrics).answer()?;
-    let player = Player::after_training(experiment, &answer);
-    let page = report::page(experiment, run_dir, &metrics, &answer, &player);
+    let result = ComparisonSetup::of_run(experiment, &trained.policy, run_dir, &metrics).run()?;
+    let player = Player::after_training(experiment, &result);
+    let page = report::page(experiment, run_dir, &metrics, &result, &player);
     run_dir.write("report.html", page.as_bytes())?;
-    let mut document = answer.comparison.to_json();
+    let mut document = result.comparison.to_json();
     document.insert("env_steps".into(), trained.env_steps.into());
     document.insert("run_dir".into(), run_dir.path().display().to_string().into());
     let document = Value::Object(document);
@@ -559,7 +559,7 @@ fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) ->
     if args.json {
         return Ok(format!("{document}\n"));
     }
-    let mut text = answer.comparison.to_text();
+    let mut text = result.comparison.to_text();
     if !is_quiet() {
         text.push_str(&format!("\nReport: {}\n", run_dir.file("report.html").display()));
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use brasa_env::{BaselineKind, Better, Figure, Outcome};
 
-use crate::comparison::{Beside, Cell, Played, Row, beside, row};
+use crate::comparison::{Beside, Cell, ControllerOutcomes, Row, beside, row};
 use crate::exposure::Exposure;
 use crate::statistics::{
     MeanInterval, PairedTest, Resample, episode_means, interquartile_mean, iqm_interval, iqm_interval_over_runs,
@@ -21,7 +21,7 @@ pub(crate) struct Participant {
     /// The sessions of each run, in their order; empty for a run without a record.
     pub sessions: Vec<Vec<Session>>,
     /// One for each run.
-    pub runs: Vec<Played>,
+    pub runs: Vec<ControllerOutcomes>,
 }
 
 /// The result of a comparison of groups.
@@ -109,12 +109,12 @@ struct Source<'a> {
 /// All quantities that have at least one value; the return and its share only if all groups `share_reward`.
 pub(crate) fn quantities(
     figures: &[Figure],
-    played: &[Played],
+    played: &[ControllerOutcomes],
     participants: &[Participant],
     share_reward: bool,
 ) -> Vec<Quantity> {
     // Each run is summarized as by `eval`, with the same baselines.
-    let rows = |of: &[Played]| of.iter().map(|one| row(figures, played, one)).collect::<Vec<Row>>();
+    let rows = |of: &[ControllerOutcomes]| of.iter().map(|one| row(figures, played, one)).collect::<Vec<Row>>();
     let baseline_rows = rows(played);
     let run_rows: Vec<Vec<Row>> = participants.iter().map(|participant| rows(&participant.runs)).collect();
     let mut sources = Vec::new();
@@ -144,7 +144,8 @@ pub(crate) fn quantities(
     let quantity = |source: Source<'_>| {
         let mut groups: Vec<Statistics> = Vec::new();
         for (participant, rows) in participants.iter().zip(&run_rows) {
-            let of_run = |run: &Played| source.entry.as_ref().map(|entry| run.outcomes.iter().map(entry).collect());
+            let of_run =
+                |run: &ControllerOutcomes| source.entry.as_ref().map(|entry| run.outcomes.iter().map(entry).collect());
             let episodes = participant.runs.iter().filter_map(of_run).collect();
             let run_means = rows.iter().map(&source.mean).collect();
             let statistics = Statistics::new(episodes, run_means, groups.first(), source.better);

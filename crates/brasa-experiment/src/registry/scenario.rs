@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json};
 use super::TensorForm;
 use crate::report::Section;
 use crate::source::Source;
-use crate::{ExperimentError, Played};
+use crate::{ControllerOutcomes, ExperimentError};
 
 /// A scenario that experiments may name.
 ///
@@ -68,7 +68,7 @@ pub struct RemarkContext<'a> {
     /// The scenario of the evaluation.
     pub scenario: &'a dyn Scenario,
     /// The episodes of the baselines and the policy.
-    pub played: &'a [Played],
+    pub played: &'a [ControllerOutcomes],
     /// Seed of the evaluation.
     pub seed: u64,
     /// Metrics of the training run: one map per reading, oldest first; empty without a run.

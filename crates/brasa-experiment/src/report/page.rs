@@ -9,7 +9,7 @@ use super::device::DeviceUse;
 use super::player::Player;
 use super::table::{MARKED, html_table};
 use crate::Experiment;
-use crate::comparison::{Answer, Row, TRAINED, counted};
+use crate::comparison::{ComparisonResult, Row, TRAINED, counted};
 use crate::policy::LoadedPolicy;
 
 /// The helpers of pages: colors, files and tables, then charts, then charts as files.
@@ -26,19 +26,19 @@ pub(crate) fn page(
     experiment: &Experiment<'_>,
     run_dir: &RunDir,
     metrics: &[Map<String, Value>],
-    answer: &Answer,
+    result: &ComparisonResult,
     player: &Player,
 ) -> String {
-    let scenario = answer.scenario.as_deref().unwrap_or(&*experiment.scenario);
-    let comparison = &answer.comparison;
+    let scenario = result.scenario.as_deref().unwrap_or(&*experiment.scenario);
+    let comparison = &result.comparison;
     let curves = scenario.curves();
     let mut data = json!({ "curve": learning_curve(metrics) });
-    data["curves"] = curves.iter().map(|curve| curve_data(curve, metrics, answer)).collect();
+    data["curves"] = curves.iter().map(|curve| curve_data(curve, metrics, result)).collect();
     let device = DeviceUse::of(metrics, run_dir);
     data["device"] = device.as_ref().map_or(Value::Null, DeviceUse::curves);
     let (mut places, mut styles, mut scripts) = (String::new(), String::new(), String::new());
-    if let Some(policy) = &answer.policy {
-        let context = SectionContext { scenario, played: &answer.played, policy };
+    if let Some(policy) = &result.policy {
+        let context = SectionContext { scenario, played: &result.played, policy };
         for section in &experiment.entry.sections {
             let drawn = (section.data)(&context).unwrap_or_else(|error| {
                 tracing::warn!("the report has no section `{}`: {error}", section.name);
@@ -70,7 +70,7 @@ pub(crate) fn page(
         ("TABLE", &table),
         ("NOTE", &escape(&note)),
         ("CONFIG", &escape(&experiment.to_toml())),
-        ("EXPORT", &offer(answer, run_dir)),
+        ("EXPORT", &offer(result, run_dir)),
         ("DEVICE", &device.map_or(String::new(), |device| device.to_html())),
         ("CURVE_NOTE", if evaluated { "; the strong line is without exploration" } else { "" }),
         ("PLAYER", &player.to_html(run_dir)),
@@ -83,8 +83,8 @@ pub(crate) fn page(
 }
 
 /// How the policy becomes a page of its own, if it can.
-fn offer(answer: &Answer, run_dir: &RunDir) -> String {
-    let Some(Ok(_)) = answer.policy.as_ref().map(LoadedPolicy::exported) else { return String::new() };
+fn offer(result: &ComparisonResult, run_dir: &RunDir) -> String {
+    let Some(Ok(_)) = result.policy.as_ref().map(LoadedPolicy::exported) else { return String::new() };
     let path = escape(&run_dir.path().display().to_string());
     format!(
         "<p>This policy runs in a browser without a server: <code>brasa export {path} --format html</code>. Other formats: <code>onnx</code>, \
@@ -150,21 +150,21 @@ fn learning_curve(metrics: &[Map<String, Value>]) -> Value {
 }
 
 /// A curve of the scenario, with and without exploration, and horizontal lines.
-fn curve_data(curve: &Curve, metrics: &[Map<String, Value>], answer: &Answer) -> Value {
+fn curve_data(curve: &Curve, metrics: &[Map<String, Value>], result: &ComparisonResult) -> Value {
     let values: Vec<Option<f64>> =
         readings(metrics).map(|line| curve_value(curve, |name| metric(line, name))).collect();
     let evaluated = curve.evaluated.as_ref().map(|name| {
         let points = metrics.iter().filter_map(|line| metric(line, "env_steps").zip(metric(line, name)));
         points.unzip::<f64, f64, Vec<_>, Vec<_>>()
     });
-    let comparison = &answer.comparison;
+    let comparison = &result.comparison;
     let index =
         curve.figure.as_ref().and_then(|name| comparison.figures.iter().position(|figure| figure.name == *name));
     let value = |row: &Row| index.and_then(|i| row.cells[i].value);
     let baselines = comparison.rows.iter().filter(|row| row.kind.is_some());
     let mut levels: Vec<Value> =
         baselines.filter_map(|row| Some(json!({ "name": row.name, "value": value(row)? }))).collect();
-    let remarked = answer.remark.levels.iter().filter(|(figure, ..)| Some(figure) == curve.figure.as_ref());
+    let remarked = result.remark.levels.iter().filter(|(figure, ..)| Some(figure) == curve.figure.as_ref());
     levels.extend(remarked.map(|(_, name, value)| json!({ "name": name, "value": value, "remark": true })));
     let trained = comparison.rows.iter().find(|row| row.name == TRAINED).and_then(value);
     let (evaluated_steps, evaluated) = evaluated.unwrap_or_default();

@@ -6,7 +6,7 @@ use brasa_train::{RunDir, WaitView};
 use serde_json::{Value, json};
 
 use super::page::escape;
-use crate::comparison::{Answer, TRAINED, counted, number};
+use crate::comparison::{ComparisonResult, TRAINED, counted, number};
 use crate::video::{Clip, Limits};
 use crate::{Experiment, ExperimentError};
 
@@ -25,9 +25,9 @@ pub(crate) enum Player {
 }
 
 impl Player {
-    /// The first episode of the evaluation with the policy of `answer`.
-    pub fn of(experiment: &Experiment<'_>, answer: &Answer) -> Self {
-        match Self::record(experiment, answer) {
+    /// The first episode of the evaluation with the policy of `result`.
+    pub fn of(experiment: &Experiment<'_>, result: &ComparisonResult) -> Self {
+        match Self::record(experiment, result) {
             Ok(Some(clip)) => Self::Clip(Box::new(clip)),
             Ok(None) => Self::None,
             Err(error) => Self::Failed(error.to_string()),
@@ -35,20 +35,20 @@ impl Player {
     }
 
     /// As [`Player::of`], unless it takes seconds.
-    pub fn after_training(experiment: &Experiment<'_>, answer: &Answer) -> Self {
+    pub fn after_training(experiment: &Experiment<'_>, result: &ComparisonResult) -> Self {
         match experiment.entry.programs.is_empty() {
-            true => Self::of(experiment, answer),
+            true => Self::of(experiment, result),
             false => Self::Later,
         }
     }
 
-    fn record(experiment: &Experiment<'_>, answer: &Answer) -> Result<Option<Clip>, ExperimentError> {
-        let scenario = answer.scenario.as_deref().unwrap_or(&*experiment.scenario);
-        let Some(policy) = &answer.policy else { return Ok(None) };
+    fn record(experiment: &Experiment<'_>, result: &ComparisonResult) -> Result<Option<Clip>, ExperimentError> {
+        let scenario = result.scenario.as_deref().unwrap_or(&*experiment.scenario);
+        let Some(policy) = &result.policy else { return Ok(None) };
         let _view = WaitView::new("pictures of an episode");
         let Some(mut env) = scenario.rendered(0)? else { return Ok(None) };
         let policy = policy.adapted(&env.batch().spec().clone(), &scenario.extensions())?;
-        let outcomes = answer.played.iter().find(|row| row.name == TRAINED).map_or(&[][..], |row| &row.outcomes);
+        let outcomes = result.played.iter().find(|row| row.name == TRAINED).map_or(&[][..], |row| &row.outcomes);
         let length = outcomes.first().map_or(0, |outcome| outcome.length);
         let seed = experiment.train.eval_seed;
         Clip::record(&mut *env, |spec| policy.controller(spec), seed, length, LIMITS).map(Some)

@@ -6,7 +6,7 @@ use brasa_env::{EpisodeSeries, Scenario};
 use serde_json::{Value, json};
 
 use crate::policy::LoadedPolicy;
-use crate::{ExperimentError, Played};
+use crate::{ControllerOutcomes, ExperimentError};
 
 /// A part of a report: a style, a script, and the data for the script.
 ///
@@ -31,7 +31,7 @@ pub struct SectionContext<'a> {
     /// The scenario of the evaluation.
     pub scenario: &'a dyn Scenario,
     /// The episodes of the baselines and the policy. Shown episodes have traces.
-    pub played: &'a [Played],
+    pub played: &'a [ControllerOutcomes],
     /// The policy.
     pub policy: &'a LoadedPolicy,
 }

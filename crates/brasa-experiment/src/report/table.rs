@@ -96,7 +96,7 @@ mod tests {
     use brasa_env::{Figure, Measured, Outcome};
 
     use super::*;
-    use crate::comparison::{Played, TRAINED, row};
+    use crate::comparison::{ControllerOutcomes, TRAINED, row};
 
     fn comparison(of: &[(&str, Option<BaselineKind>, f64, f64)]) -> Comparison {
         let outcome = |episode_return: f64, cost: f64| Outcome {
@@ -104,9 +104,9 @@ mod tests {
             figures: vec![Measured::new(cost)],
             ..Outcome::default()
         };
-        let all: Vec<Played> = of
+        let all: Vec<ControllerOutcomes> = of
             .iter()
-            .map(|(name, kind, value, cost)| Played {
+            .map(|(name, kind, value, cost)| ControllerOutcomes {
                 name: (*name).into(),
                 kind: *kind,
                 outcomes: vec![outcome(*value, *cost)],

@@ -10,7 +10,7 @@ use brasa_env::Outcome;
 use brasa_evacuation::{
     Building, CrewFrame, Doing, Evacuation, Frame, Layout, NodeKind, PersonFrame, PersonState, Trace,
 };
-use brasa_experiment::{Played, SectionContext};
+use brasa_experiment::{ControllerOutcomes, SectionContext};
 use brasa_gat::GraphActorCritic;
 use brasa_nn::{ActorCriticRole, Boxed};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -29,7 +29,8 @@ const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /// graphs.
 pub fn data(context: &SectionContext<'_>) -> Value {
     let Some(scenario) = context.scenario_as::<Evacuation>() else { return Value::Null };
-    let mut shown: Vec<(&Played, Vec<(&Outcome, &Trace)>)> = context.played.iter().filter_map(shown).collect();
+    let mut shown: Vec<(&ControllerOutcomes, Vec<(&Outcome, &Trace)>)> =
+        context.played.iter().filter_map(shown).collect();
     shown.sort_by_key(|(played, _)| played.kind.is_some());
     let Some((_, first)) = shown.first() else { return Value::Null };
     let network = network(context);
@@ -67,7 +68,7 @@ pub fn data(context: &SectionContext<'_>) -> Value {
 }
 
 /// The traced episodes of a controller, if any.
-fn shown(played: &Played) -> Option<(&Played, Vec<(&Outcome, &Trace)>)> {
+fn shown(played: &ControllerOutcomes) -> Option<(&ControllerOutcomes, Vec<(&Outcome, &Trace)>)> {
     let traces = played.outcomes.iter().map_while(|outcome| Some((outcome, outcome.trace.as_ref()?.downcast_ref()?)));
     let traces: Vec<(&Outcome, &Trace)> = traces.collect();
     (!traces.is_empty()).then_some((played, traces))
