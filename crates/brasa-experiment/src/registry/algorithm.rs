@@ -378,11 +378,13 @@ pub(crate) const OFF_POLICY: &str = "off_policy";
 struct ReplayPlan<O, L> {
     name: String,
     off_policy: OffPolicyConfig,
-    learner: Box<dyn Fn(&Context<'_>) -> Result<L, ExperimentError>>,
+    learner: Box<NewLearner<L>>,
     policy: Box<OfCheckpoint>,
     of_obs: PhantomData<fn() -> O>,
 }
 
+/// Makes a learner with its networks.
+type NewLearner<L> = dyn Fn(&Context<'_>) -> Result<L, ExperimentError>;
 /// Loads the policy of a checkpoint at a path.
 type OfCheckpoint = dyn Fn(&PolicyContext<'_>, &Checkpoint, &Path) -> Result<LoadedPolicy, ExperimentError>;
 

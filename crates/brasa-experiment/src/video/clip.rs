@@ -154,7 +154,7 @@ impl Writer {
     fn add(&mut self, env: &mut dyn RenderedEnv, shown: &Shown<'_>, is_last: bool) -> Result<(), Stop> {
         let step = self.n_steps;
         self.n_steps += 1;
-        if !is_last && step % self.detail.stride != 0 {
+        if !is_last && !step.is_multiple_of(self.detail.stride) {
             return Ok(());
         }
         if self.steps.len() == self.limits.frames {
