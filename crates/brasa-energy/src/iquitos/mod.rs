@@ -16,6 +16,7 @@ mod observe;
 mod planner;
 mod profiles;
 mod reward;
+mod reward_config;
 mod scenario;
 #[cfg(feature = "optimum")]
 mod sessions;
