@@ -2,7 +2,7 @@
 
     python3 scripts/check_tutorials.py target/debug/brasa [PAGE ...]
 
-Each page runs in its own temporary directory, which has `configs`, `examples` and the command `brasa`. The blocks of
+Each page runs in its own temporary directory, which has `configs`, `crates`, `examples` and the command `brasa`. The blocks of
 a page run in order:
 
 - A block of `sh` is one script of Bash. It stops at the first command that fails.
@@ -167,7 +167,7 @@ def main():
             (folder / "work").mkdir()
             (folder / "bin").mkdir()
             (folder / "bin" / "brasa").symlink_to(program)
-            for name in ["configs", "examples"]:
+            for name in ["configs", "crates", "examples"]:
                 (folder / "work" / name).symlink_to(ROOT / name)
             page = Page(path, program, folder)
             n = page.check()
