@@ -65,7 +65,7 @@ pub(crate) struct Ranks(Option<Box<dyn Link>>);
 /// It must live until all ranks have finished: when it is dropped, it may wait for them.
 pub struct World {
     ranks: Arc<Ranks>,
-    /// Dropped behind the ranks.
+    /// Dropped after the ranks.
     _library: Option<Box<dyn Any>>,
 }
 
@@ -78,7 +78,7 @@ impl World {
         Self { ranks: Arc::new(Ranks(None)), _library: None }
     }
 
-    /// The processes that are linked. `library` is dropped at the end of the result: what must stay open as long as anything is exchanged.
+    /// The processes that `link` connects. `library` is dropped after the link: for example the handle whose drop ends MPI.
     pub fn of(link: impl Link + 'static, library: impl Any) -> Self {
         Self { ranks: Arc::new(Ranks(Some(Box::new(link)))), _library: Some(Box::new(library)) }
     }

@@ -111,8 +111,8 @@ pub trait Scenario: Any + Send + Sync {
         Vec::new()
     }
 
-    /// The environment with the global index `env` for evaluation, which renders its states: for the player of a report and `brasa eval --video`. `None`, the default, if
-    /// the scenario renders none.
+    /// The environment with the global index `env` for evaluation, which renders its states: for the player of a report and for `brasa eval
+    /// --video`. `None`, the default, if the scenario renders none.
     ///
     /// [`RenderedBatch`](crate::RenderedBatch) makes one from a function of observations:
     ///

@@ -69,7 +69,7 @@ impl<'a> ComparisonSetup<'a> {
         }
     }
 
-    /// A setup about the policy of the run in `run_dir`, with these metrics.
+    /// Settings for the policy of the run in `run_dir`, with the metrics of this run.
     pub fn of_run(
         experiment: &'a Experiment<'a>,
         policy: &'a LoadedPolicy,

@@ -5,8 +5,8 @@ use crate::common;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
+use common::page::has_gymnasium;
 use common::{arg, brasa, run, succeed};
 
 /// Trains for a few steps in the new directory, with another setting if there is one, and returns the output.
@@ -14,10 +14,6 @@ fn train(folder: &Path, config: &str, set: Option<String>) -> std::process::Outp
     let small = ["--steps", "600", "--set", "train.n_envs=2", "--quiet", "--out", "run"];
     let set = set.into_iter().flat_map(|set| ["--set".to_owned(), set]);
     brasa().current_dir(folder).arg("train").arg(config).args(small).args(set).output().expect("the command starts")
-}
-
-fn has_gymnasium(python: &str) -> bool {
-    Command::new(python).args(["-c", "import gymnasium"]).output().is_ok_and(|output| output.status.success())
 }
 
 #[test]

@@ -6,14 +6,11 @@ use crate::common;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
-use std::process::Command;
 
-use common::page::{assert_layout, browser, data, list, opened, text, train};
+use common::page::{SMALL, assert_layout, browser, data, list, opened, text, train, train_rendered_gymnasium};
 use common::{arg, run, succeed};
 use serde_json::Value;
 
-const SMALL: &str =
-    "[train]\ntotal_env_steps = 256\nn_envs = 2\n[ppo]\nn_steps = 32\nbatch_size = 64\nlearning_rate = 1e-2\n";
 const HEADING: &str = "<h2>An episode of the policy</h2>";
 
 fn page(run_dir: &Path) -> String {
@@ -131,18 +128,8 @@ fn a_scenario_that_renders_nothing_has_no_player() {
 
 #[test]
 fn gymnasium_has_a_player_in_reports_or_a_reason() {
-    let python = std::env::var("BRASA_PYTHON").unwrap_or_else(|_| "python3".into());
-    let gymnasium = Command::new(&python).args(["-c", "import gymnasium"]).output();
-    if !gymnasium.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: {python} has no gymnasium; set BRASA_PYTHON to a Python with gymnasium");
-        return;
-    }
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let modules = concat!(env!("CARGO_MANIFEST_DIR"), "/../brasa-gym/tests/python/with-modules.sh");
-    let scenario = format!(
-        "[scenario.gymnasium]\nid = \"brasa/Rendered-v0\"\nimport = [\"brasa_gym_envs\"]\npython = \"{modules}\"\nn_workers = 1\n"
-    );
-    let run_dir = train(dir.path(), &format!("{scenario}{SMALL}"));
+    let Some(run_dir) = train_rendered_gymnasium(dir.path()) else { return };
     // Training does not wait for another process.
     let line = format!("<code>brasa report {}</code> adds a player of an episode.", run_dir.display());
     assert!(page(&run_dir).contains(&line) && data(&page(&run_dir))["episode_player"].is_null());

@@ -11,11 +11,8 @@ use brasa::classic::CartPole;
 use brasa::env::{Env, RuleState, named_rng};
 use brasa::ndarray::{Array1, array};
 use brasa::rand::RngExt;
-use common::page::{browser, opened, text, train};
+use common::page::{SMALL, browser, opened, text, train};
 use common::{arg, succeed};
-
-const SMALL: &str =
-    "[train]\ntotal_env_steps = 256\nn_envs = 2\n[ppo]\nn_steps = 32\nbatch_size = 64\nlearning_rate = 1e-2\n";
 
 #[test]
 fn pages_act_as_the_run_does() {

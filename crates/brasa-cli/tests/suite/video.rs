@@ -9,12 +9,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use common::page::train;
+use common::page::{SMALL, train, train_rendered_gymnasium};
 use common::{arg, run, succeed};
 use serde_json::Value;
-
-const SMALL: &str =
-    "[train]\ntotal_env_steps = 256\nn_envs = 2\n[ppo]\nn_steps = 32\nbatch_size = 64\nlearning_rate = 1e-2\n";
 
 /// The size, the whole pictures as RGB and the delays in ms of a GIF.
 fn gif(bytes: &[u8]) -> ((usize, usize), Vec<Vec<u8>>, Vec<u64>) {
@@ -177,18 +174,8 @@ fn what_cannot_be_recorded_writes_nothing() {
 
 #[test]
 fn frames_of_gymnasium_are_recorded() {
-    let python = std::env::var("BRASA_PYTHON").unwrap_or_else(|_| "python3".into());
-    let gymnasium = Command::new(&python).args(["-c", "import gymnasium"]).output();
-    if !gymnasium.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: {python} has no gymnasium; set BRASA_PYTHON to a Python with gymnasium");
-        return;
-    }
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let modules = concat!(env!("CARGO_MANIFEST_DIR"), "/../brasa-gym/tests/python/with-modules.sh");
-    let scenario = format!(
-        "[scenario.gymnasium]\nid = \"brasa/Rendered-v0\"\nimport = [\"brasa_gym_envs\"]\npython = \"{modules}\"\nn_workers = 1\n"
-    );
-    let run_dir = train(dir.path(), &format!("{scenario}{SMALL}"));
+    let Some(run_dir) = train_rendered_gymnasium(dir.path()) else { return };
     let path = dir.path().join("video.gif");
     let record = |set: &str| {
         let set = format!("scenario.gymnasium.{set}");

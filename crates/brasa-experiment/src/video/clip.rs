@@ -56,6 +56,10 @@ pub(crate) struct Clip {
     pub episode: Episode,
 }
 
+fn not_compressed(error: io::Error) -> ExperimentError {
+    ExperimentError::Failed(format!("cannot compress the pictures: {error}"))
+}
+
 /// Why a recording ended before the episode.
 enum Stop {
     TooManyFrames,
@@ -78,13 +82,13 @@ impl From<ExperimentError> for Stop {
 
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
-        Self::Failed(ExperimentError::Failed(format!("cannot compress the pictures: {error}")))
+        Self::Failed(not_compressed(error))
     }
 }
 
 impl Clip {
-    /// Records the first episode of `env` with a controller and `seed`, which has about `length` steps. If the clip would exceed `limits`, it is recorded again with
-    /// less detail: rounded colors, then smaller pictures, then fewer of them.
+    /// Records the first episode of `env` with a controller and `seed`, which has about `length` steps. If the clip would exceed `limits`, the
+    /// episode is recorded again with less detail: rounded colors, then smaller pictures, then fewer of them.
     ///
     /// # Errors
     /// Those of the environment and the controller, and [`ExperimentError::Failed`] for pictures of several sizes.
@@ -203,9 +207,8 @@ impl Writer {
     }
 
     fn finish(mut self, episode: Episode, step_secs: f64) -> Result<Clip, ExperimentError> {
-        let failed = |error: io::Error| ExperimentError::Failed(format!("cannot compress the pictures: {error}"));
-        self.encoder.write_all(&self.colors).map_err(failed)?;
-        let stream = self.encoder.finish().map_err(failed)?;
+        self.encoder.write_all(&self.colors).map_err(not_compressed)?;
+        let stream = self.encoder.finish().map_err(not_compressed)?;
         let (width, height) = self.last.map(|frame| (frame.width(), frame.height())).unwrap_or_default();
         let (steps, returns, n_colors) = (self.steps, self.returns, self.numbers.len());
         Ok(Clip { width, height, n_colors, stream, steps, returns, detail: self.detail, step_secs, episode })

@@ -16,6 +16,28 @@ pub fn train(dir: &Path, experiment: &str) -> PathBuf {
     out
 }
 
+/// Training of seconds.
+pub const SMALL: &str =
+    "[train]\ntotal_env_steps = 256\nn_envs = 2\n[ppo]\nn_steps = 32\nbatch_size = 64\nlearning_rate = 1e-2\n";
+
+pub fn has_gymnasium(python: &str) -> bool {
+    Command::new(python).args(["-c", "import gymnasium"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// A run in an environment of Gymnasium that renders; `None` without Gymnasium.
+pub fn train_rendered_gymnasium(dir: &Path) -> Option<PathBuf> {
+    let python = std::env::var("BRASA_PYTHON").unwrap_or_else(|_| "python3".into());
+    if !has_gymnasium(&python) {
+        eprintln!("SKIPPED: {python} has no gymnasium; set BRASA_PYTHON to a Python with gymnasium");
+        return None;
+    }
+    let modules = concat!(env!("CARGO_MANIFEST_DIR"), "/../brasa-gym/tests/python/with-modules.sh");
+    let scenario = format!(
+        "[scenario.gymnasium]\nid = \"brasa/Rendered-v0\"\nimport = [\"brasa_gym_envs\"]\npython = \"{modules}\"\nn_workers = 1\n"
+    );
+    Some(train(dir, &format!("{scenario}{SMALL}")))
+}
+
 /// The figures of the policy in an output of `eval` or `baseline`, without times.
 pub fn trained(output: &str) -> Value {
     let mut all: Value = serde_json::from_str(output).expect("it is JSON");
