@@ -28,7 +28,7 @@ build() {
   if [[ ${BRASA_GPU_PARTS:-all} == all ]]; then
     # One selection of packages, so that Burn is built once.
     arguments+=(-p brasa-kernels --features brasa-kernels/cuda --test device_parity --test launches)
-    arguments+=(-p brasa --features brasa/cuda --test suite --test n_launches)
+    arguments+=(-p brasa --features brasa/cuda --test suite --test n_launches --test recordings)
     arguments+=(-p brasa-benches --features brasa-benches/cuda --example sac)
   fi
   export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target/gpu}

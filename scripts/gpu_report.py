@@ -282,6 +282,7 @@ def main():
             ("kernels against the CPU", "device_parity", ["--nocapture"], 180, r"^(?:.*\.\.\. )?(products) on device \d+: (.*)$"),
             ("launches", "launches", ["--nocapture"], 60, r"^(.+): (\[\d+, \d+\] instead of \[\d+, \d+\])$"),
             ("launches", "n_launches", ["--nocapture"], 60, r"^(?:.*\.\.\. )?([\w -]+): (\d+ launches per (?:gradient step|step of environments))$"),
+            ("recorded updates", "recordings", ["--nocapture"], 120, r"^(?:.*\.\.\. )?([\w ,-]+): (\d+ launches, \d+ with a recording)$"),
             ("environments as tensors", "suite", ["tensor_env::", "--test-threads=1"], 120, None),
             ("training on the device", "suite", ["device_path::", "--test-threads=1"], 150, None),
         ]:

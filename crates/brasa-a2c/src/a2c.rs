@@ -13,8 +13,8 @@ use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_kernels::LossData;
 use brasa_nn::{
-    Data, EvaluatedActions, ParamsError, Persist, Reports, Saved, Step, Trainable, choice_weight, explained_variance,
-    weights,
+    Changing, Data, EvaluatedActions, ParamsError, Persist, Recordable, Recordings, Reports, Saved, Step, Trainable,
+    Update, choice_weight, explained_variance, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -22,11 +22,12 @@ use burn::module::Module;
 use crate::{A2cConfig, A2cError};
 
 /// The learner: an actor-critic with its optimizer.
-pub struct A2c<M> {
+pub struct A2c<M: ActorCritic> {
     trainable: Trainable<M>,
     config: A2cConfig,
     seed: u64,
     rollouts: u64,
+    recordings: Recordings<Rollout<M::Obs, M::Action>, Reports<4>>,
 }
 
 impl<M: ActorCritic + Module> A2c<M> {
@@ -41,7 +42,13 @@ impl<M: ActorCritic + Module> A2c<M> {
             config,
             seed,
             rollouts: 0,
+            recordings: Recordings::default(),
         })
+    }
+
+    /// Whether gradient steps are replayed by now.
+    pub fn is_recorded(&self) -> bool {
+        self.recordings.is_in_use()
     }
 
     /// The settings.
@@ -54,7 +61,14 @@ impl<M: ActorCritic + Module> A2c<M> {
         &self.trainable
     }
 
-    fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, step: Step) -> Reports<4> {
+    /// [`A2c::compute`], or its replay.
+    fn learn(&mut self, batch: Rollout<M::Obs, M::Action>, step: Step) -> Reports<4> {
+        let update = Update { batch, numbers: Vec::new(), learning_rates: &[Some(step.learning_rate)], variant: 0 };
+        self.replayed(update, |a2c, batch, _| a2c.compute(&batch, step))
+    }
+
+    /// One gradient step.
+    fn compute(&mut self, batch: &Rollout<M::Obs, M::Action>, step: Step) -> Reports<4> {
         let config = &self.config;
         let weight = self.trainable.plain().choice(&batch.obs).map(choice_weight);
         let [advantage, returns] = [&batch.advantage, &batch.returns].map(LossData::Rows);
@@ -78,7 +92,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         let step = Step::new(learning_rate, self.config.max_grad_norm);
         let batch_size = self.config.batch_size.unwrap_or(usize::MAX);
         let rng = &mut named_rng(self.seed, "minibatch", self.rollouts);
-        let reports: Vec<_> = rollout.minibatches(batch_size, rng).map(|batch| self.learn(&batch, step)).collect();
+        let reports: Vec<_> = rollout.minibatches(batch_size, rng).map(|batch| self.learn(batch, step)).collect();
         self.rollouts += 1;
 
         let reports = Reports::join(reports).mean_dim(0);
@@ -98,6 +112,12 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
 
     fn policy(&self, _: Progress) -> M {
         self.trainable.valid()
+    }
+
+    #[allow(unsafe_code, reason = "the contract of recordings")]
+    unsafe fn record(&mut self, is_on: bool) {
+        // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
+        self.recordings = unsafe { Recordings::new(is_on) };
     }
 }
 
@@ -123,7 +143,20 @@ impl<M: ActorCritic + Module> OnPolicyLearner for A2c<M> {
     }
 }
 
-impl<M: Module> Persist for A2c<M> {
+impl<M: ActorCritic + Module> Recordable for A2c<M> {
+    type Batch = Rollout<M::Obs, M::Action>;
+    type Computed = Reports<4>;
+
+    fn recordings(&mut self) -> &mut Recordings<Self::Batch, Self::Computed> {
+        &mut self.recordings
+    }
+
+    fn changing(&mut self) -> Vec<&mut dyn Changing> {
+        vec![&mut self.trainable]
+    }
+}
+
+impl<M: ActorCritic + Module> Persist for A2c<M> {
     fn save(&self) -> Saved {
         let mut saved = Saved::default();
         saved.put_policy(self.trainable.plain());

@@ -1,9 +1,9 @@
 //! The rollout buffer of on-policy algorithms.
 
 use brasa_core::env::EnvSpec;
-use brasa_core::{Decision, Rows, StepBatch, Successor};
+use brasa_core::{Decision, Rows, StepBatch, Successor, rows_by_field};
 use brasa_device::runs_on_host;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
@@ -101,6 +101,8 @@ pub struct Rollout<O, A> {
     /// Value targets: advantage plus value, both at collection.
     pub returns: Tensor<1>,
 }
+
+rows_by_field!([O: Rows, A: Rows] Rollout<O, A> { obs, action, log_prob, value, advantage, returns });
 
 impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
     /// Storage for rows shaped like the examples `obs` and `action`. `spec` is that of the environments:
@@ -344,17 +346,6 @@ impl Steps {
 }
 
 impl<O: Rows, A: Rows> Rollout<O, A> {
-    /// Bytes per row.
-    pub fn bytes_per_row(&self) -> f64 {
-        // Log-probability, value, advantage and return.
-        self.obs.bytes_per_row() + self.action.bytes_per_row() + 4.0 * size_of::<f32>() as f64
-    }
-
-    /// Total number of rows.
-    pub fn n_rows(&self) -> usize {
-        self.obs.n_rows()
-    }
-
     /// All rows in shuffled order, `batch_size` at a time; the last minibatch may be smaller. Each is copied when it is its turn.
     pub fn minibatches<'a, R: Rng>(
         &'a self,
@@ -368,23 +359,12 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
         order.shuffle(rng);
         (0..n_rows.div_ceil(batch_size)).map(move |i| match is_whole {
             true => self.clone(),
-            false => self.select(&order[i * batch_size..n_rows.min((i + 1) * batch_size)]),
+            false => {
+                let rows = &order[i * batch_size..n_rows.min((i + 1) * batch_size)];
+                let data = TensorData::new(rows.iter().map(|row| *row as i32).collect::<Vec<_>>(), [rows.len()]);
+                self.select(Tensor::from_data(data, &self.value.device()))
+            }
         })
-    }
-
-    /// The rows at `indices`.
-    pub fn select(&self, indices: &[u32]) -> Self {
-        let data = TensorData::new(indices.iter().map(|i| *i as i32).collect::<Vec<_>>(), [indices.len()]);
-        let rows = Tensor::<1, Int>::from_data(data, &self.value.device());
-        let pick = |tensor: &Tensor<1>| Rows::select(tensor, rows.clone());
-        Self {
-            obs: self.obs.select(rows.clone()),
-            action: self.action.select(rows.clone()),
-            log_prob: pick(&self.log_prob),
-            value: pick(&self.value),
-            advantage: pick(&self.advantage),
-            returns: pick(&self.returns),
-        }
     }
 }
 

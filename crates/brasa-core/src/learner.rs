@@ -17,6 +17,14 @@ pub trait Learner {
 
     /// The current policy on the non-autodiff device, with the exploration of this point of the run.
     fn policy(&self, progress: Progress) -> Self::Policy;
+
+    /// Records gradient steps from now on if `is_on`, and replays them as one launch each, on a device that can. By default a learner records
+    /// nothing.
+    ///
+    /// # Safety
+    /// Every tensor that the networks read must be a part of them, or live as long as the learner: a replay reads its memory again.
+    #[allow(unsafe_code, reason = "a recording holds addresses of tensors that a network may drop")]
+    unsafe fn record(&mut self, _is_on: bool) {}
 }
 
 /// A learner that uses each rollout for one update.

@@ -1,15 +1,13 @@
 //! Flat observations with an optional action mask.
 
-use std::ops::Range;
-
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, EnvSpec};
 use brasa_exchange::high_and_low;
 use brasa_kernels::elementwise;
-use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::Array2;
 
-use crate::{Rows, TeamObs};
+use crate::{Rows, TeamObs, rows_by_field};
 
 /// Observations of a policy over flat vectors.
 #[derive(Debug, Clone)]
@@ -27,40 +25,7 @@ impl Obs {
     }
 }
 
-impl Rows for Obs {
-    fn n_rows(&self) -> usize {
-        self.values.n_rows()
-    }
-
-    fn bytes_per_row(&self) -> f64 {
-        self.values.bytes_per_row() + self.mask.bytes_per_row()
-    }
-
-    fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
-        Self { values: self.values.zeroed(n_rows, device), mask: self.mask.zeroed(n_rows, device) }
-    }
-
-    fn select(&self, indices: Tensor<1, Int>) -> Self {
-        Self { mask: self.mask.select(indices.clone()), values: Rows::select(&self.values, indices) }
-    }
-
-    fn assign(&mut self, range: Range<usize>, rows: Self) {
-        self.values.assign(range.clone(), rows.values);
-        self.mask.assign(range, rows.mask);
-    }
-
-    fn cat(parts: Vec<Self>) -> Self {
-        let (values, masks) = parts.into_iter().map(|part| (part.values, part.mask)).unzip();
-        Self { values: Rows::cat(values), mask: Rows::cat(masks) }
-    }
-
-    fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
-        Self {
-            values: Rows::mask_where(self.values, mask, other.values),
-            mask: Rows::mask_where(self.mask, mask, other.mask),
-        }
-    }
-
+rows_by_field!([] Obs { values, mask }
     fn normalizable(&self) -> Option<Tensor<2>> {
         Some(self.values.clone())
     }
@@ -68,7 +33,7 @@ impl Rows for Obs {
     fn normalized(self, by: &Normalization) -> Option<Self> {
         Some(Self { values: by.apply(&self.values), mask: self.mask })
     }
-}
+);
 
 /// Parts of observations as uploaded from environments.
 #[derive(Debug, Clone)]

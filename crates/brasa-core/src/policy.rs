@@ -1,12 +1,10 @@
 //! Traits of policies and of value estimates.
 
-use std::ops::Range;
-
 use brasa_exchange::ExportedPolicy;
-use burn::tensor::{Bool, Device, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 
 use crate::analytic::{ByActions, ByResults, CriticsInput};
-use crate::{ActionSizes, HostActor, NetworkSizes, Rows};
+use crate::{ActionSizes, HostActor, NetworkSizes, Rows, rows_by_field};
 
 /// Maps observations to actions.
 pub trait Policy: Send {
@@ -271,40 +269,7 @@ pub struct Decision {
     pub value: Option<Tensor<1>>,
 }
 
-impl Rows for Decision {
-    fn n_rows(&self) -> usize {
-        self.log_prob.n_rows()
-    }
-
-    fn bytes_per_row(&self) -> f64 {
-        self.log_prob.bytes_per_row() + self.value.bytes_per_row()
-    }
-
-    fn zeroed(&self, n_rows: usize, device: &Device) -> Self {
-        Self { log_prob: self.log_prob.zeroed(n_rows, device), value: self.value.zeroed(n_rows, device) }
-    }
-
-    fn select(&self, indices: Tensor<1, Int>) -> Self {
-        Self { log_prob: Rows::select(&self.log_prob, indices.clone()), value: self.value.select(indices) }
-    }
-
-    fn assign(&mut self, range: Range<usize>, rows: Self) {
-        self.log_prob.assign(range.clone(), rows.log_prob);
-        self.value.assign(range, rows.value);
-    }
-
-    fn cat(parts: Vec<Self>) -> Self {
-        let (log_probs, values) = parts.into_iter().map(|part| (part.log_prob, part.value)).unzip();
-        Self { log_prob: Rows::cat(log_probs), value: Rows::cat(values) }
-    }
-
-    fn mask_where(self, mask: &Tensor<1, Bool>, other: Self) -> Self {
-        Self {
-            log_prob: Rows::mask_where(self.log_prob, mask, other.log_prob),
-            value: self.value.mask_where(mask, other.value),
-        }
-    }
-}
+rows_by_field!([] Decision { log_prob, value });
 
 /// Log-probabilities, entropies and values under the current policy.
 #[derive(Debug, Clone)]

@@ -91,6 +91,79 @@ impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
     }
 }
 
+/// Implements [`Rows`] for a struct, field by field. The crate depends on `burn`. Methods behind the fields replace the default ones.
+///
+/// ```
+/// use brasa_core::{Obs, Rows, rows_by_field};
+/// use burn::tensor::Tensor;
+///
+/// #[derive(Clone)]
+/// struct Sighted<O> {
+///     obs: O,
+///     distance: Option<Tensor<1>>,
+/// }
+///
+/// rows_by_field!([O: Rows] Sighted<O> { obs, distance });
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let obs = Obs::new(Tensor::from_floats([[1.0, 2.0], [3.0, 4.0]], &device));
+/// let rows = Sighted { obs, distance: Some(Tensor::from_floats([0.5, 1.5], &device)) };
+/// assert_eq!((rows.n_rows(), rows.bytes_per_row()), (2, 12.0));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
+#[macro_export]
+macro_rules! rows_by_field {
+    ([$($generics:tt)*] $name:ty { $first:ident $(, $field:ident)* $(,)? } $($methods:tt)*) => {
+        impl<$($generics)*> $crate::Rows for $name {
+            fn n_rows(&self) -> usize {
+                $crate::Rows::n_rows(&self.$first)
+            }
+
+            fn bytes_per_row(&self) -> f64 {
+                $crate::Rows::bytes_per_row(&self.$first) $(+ $crate::Rows::bytes_per_row(&self.$field))*
+            }
+
+            fn zeroed(&self, n_rows: usize, device: &::burn::tensor::Device) -> Self {
+                Self {
+                    $first: $crate::Rows::zeroed(&self.$first, n_rows, device),
+                    $($field: $crate::Rows::zeroed(&self.$field, n_rows, device),)*
+                }
+            }
+
+            fn select(&self, indices: ::burn::tensor::Tensor<1, ::burn::tensor::Int>) -> Self {
+                Self {
+                    $($field: $crate::Rows::select(&self.$field, indices.clone()),)*
+                    $first: $crate::Rows::select(&self.$first, indices),
+                }
+            }
+
+            fn assign(&mut self, range: ::std::ops::Range<usize>, rows: Self) {
+                $($crate::Rows::assign(&mut self.$field, range.clone(), rows.$field);)*
+                $crate::Rows::assign(&mut self.$first, range, rows.$first);
+            }
+
+            fn cat(parts: Vec<Self>) -> Self {
+                let mut $first = Vec::with_capacity(parts.len());
+                $(let mut $field = Vec::with_capacity(parts.len());)*
+                for part in parts {
+                    $first.push(part.$first);
+                    $($field.push(part.$field);)*
+                }
+                Self { $first: $crate::Rows::cat($first), $($field: $crate::Rows::cat($field),)* }
+            }
+
+            fn mask_where(self, mask: &::burn::tensor::Tensor<1, ::burn::tensor::Bool>, other: Self) -> Self {
+                Self {
+                    $first: $crate::Rows::mask_where(self.$first, mask, other.$first),
+                    $($field: $crate::Rows::mask_where(self.$field, mask, other.$field),)*
+                }
+            }
+
+            $($methods)*
+        }
+    };
+}
+
 /// No values: for policies without [`crate::Policy::Extra`].
 impl Rows for () {
     fn n_rows(&self) -> usize {

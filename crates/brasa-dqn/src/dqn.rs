@@ -18,7 +18,8 @@ use brasa_core::env::{EnvError, EnvSpec, field};
 use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress};
 use brasa_kernels::LossData;
 use brasa_nn::{
-    Clip, Data, Learned, ParamsError, Persist, Saved, Step, Trainable, ValuesOfChoices, soft_update, weights,
+    Changing, Clip, Data, Held, Learned, ParamsError, Persist, Recordable, Recordings, Saved, Step, Trainable, Update,
+    ValuesOfChoices, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -27,20 +28,17 @@ use burn::tensor::Tensor;
 use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
 
 /// The learner: a network with its optimizer, and the target network.
-pub struct Dqn<N> {
+pub struct Dqn<N: ActionValues> {
     online: Trainable<N>,
-    /// On the non-autodiff device; `None` only within an update.
-    target: Option<N>,
+    target: Held<N>,
     config: DqnConfig,
     updates: u64,
     /// The step of the episode of the single environment, for settings that depend on it.
     clock: EpisodeClock,
     /// The last step and its targets.
     learned: Option<(Learned<1, 2>, Tensor<1>)>,
+    recordings: Recordings<Transitions<N::Obs, Tensor<2>>, (Learned<1, 2>, Tensor<1>)>,
 }
-
-/// The invariant for access to the target.
-const PRESENT: &str = "the target is `None` only during an update";
 
 impl<N: ActionValues + Module> Dqn<N> {
     /// A learner for `network` on an autodiff device.
@@ -49,9 +47,15 @@ impl<N: ActionValues + Module> Dqn<N> {
     /// [`DqnError`] if a setting is invalid.
     pub fn new(network: N, config: DqnConfig) -> Result<Self, DqnError> {
         config.validate()?;
-        let target = Some(network.valid());
+        let target = Held::new(network.valid());
         let online = Trainable::new(network, config.optimizer)?.in_parts(config.accumulation_steps);
-        Ok(Self { online, target, config, updates: 0, clock: EpisodeClock::default(), learned: None })
+        let (clock, recordings) = (EpisodeClock::default(), Recordings::default());
+        Ok(Self { online, target, config, updates: 0, clock, learned: None, recordings })
+    }
+
+    /// Whether gradient steps are replayed by now.
+    pub fn is_recorded(&self) -> bool {
+        self.recordings.is_in_use()
     }
 
     /// The settings.
@@ -66,7 +70,7 @@ impl<N: ActionValues + Module> Dqn<N> {
 
     /// The target network, on the non-autodiff device.
     pub fn target(&self) -> &N {
-        self.target.as_ref().expect(PRESENT)
+        self.target.get()
     }
 
     /// Probability of a random action at this point of the run.
@@ -95,6 +99,23 @@ impl<N: ActionValues + Module> Dqn<N> {
         count.is_multiple_of(self.config.target_update_interval)
     }
 
+    /// One gradient step, and a step of the target network if one is due; with the targets.
+    fn compute(
+        &mut self,
+        batch: &Transitions<N::Obs, Tensor<2>>,
+        step: Step,
+        is_due: bool,
+    ) -> (Learned<1, 2>, Tensor<1>) {
+        let target = self.td_target(batch);
+        let forward = ValuesOfChoices { obs: &batch.obs, action: &batch.action };
+        let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
+        let learned = self.online.learn(&forward, data, &Huber, step, |_| true);
+        if is_due {
+            self.target.follow(self.online.plain(), self.config.tau);
+        }
+        (learned, target)
+    }
+
     fn step(&self, learning_rate: f64) -> Step {
         let n_learners = self.online.plain().n_learners();
         let by_norm = self.config.max_grad_norm.map(|limit| Clip::Norm { limit, n_learners });
@@ -108,15 +129,16 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
 
     fn update(&mut self, batch: Self::Batch, progress: Progress) -> Metrics {
         let learning_rate = self.config.learning_rate.at(progress.fraction());
-        let target = self.td_target(&batch);
-        let forward = ValuesOfChoices { obs: &batch.obs, action: &batch.action };
-        let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
-        let learned = self.online.learn(&forward, data, &Huber, self.step(learning_rate), |_| true);
+        let step = self.step(learning_rate);
         self.updates += 1;
-        if self.target_is_due() {
-            let target = self.target.take().expect(PRESENT);
-            self.target = Some(soft_update(target, self.online.plain(), self.config.tau));
-        }
+        let is_due = self.target_is_due();
+        let update = Update {
+            batch: batch.on_one_device(),
+            numbers: Vec::new(),
+            learning_rates: &[Some(learning_rate), None],
+            variant: u32::from(is_due),
+        };
+        let (learned, target) = self.replayed(update, |dqn, batch, _| dqn.compute(&batch, step, is_due));
 
         let mut metrics = Metrics::default();
         metrics.push("train/learning_rate", learning_rate);
@@ -131,6 +153,12 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
 
     fn policy(&self, progress: Progress) -> EpsilonGreedy<N> {
         EpsilonGreedy { network: self.online.valid(), epsilon: self.epsilon(progress) }
+    }
+
+    #[allow(unsafe_code, reason = "the contract of recordings")]
+    unsafe fn record(&mut self, is_on: bool) {
+        // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
+        self.recordings = unsafe { Recordings::new(is_on) };
     }
 }
 
@@ -157,12 +185,25 @@ impl<N: ActionValues + Module> OffPolicyLearner for Dqn<N> {
     }
 }
 
-impl<N: Module> Persist for Dqn<N> {
+impl<N: ActionValues + Module> Recordable for Dqn<N> {
+    type Batch = Transitions<N::Obs, Tensor<2>>;
+    type Computed = (Learned<1, 2>, Tensor<1>);
+
+    fn recordings(&mut self) -> &mut Recordings<Self::Batch, Self::Computed> {
+        &mut self.recordings
+    }
+
+    fn changing(&mut self) -> Vec<&mut dyn Changing> {
+        vec![&mut self.online, &mut self.target]
+    }
+}
+
+impl<N: ActionValues + Module> Persist for Dqn<N> {
     fn save(&self) -> Saved {
         let mut saved = Saved::default();
         saved.put_policy(self.online.plain());
         saved.put_optimizer("network", &self.online);
-        saved.put_module("target", self.target.as_ref().expect(PRESENT));
+        saved.put_module("target", self.target.get());
         saved.put_number("updates", self.updates as f64);
         saved.put_number("clock.episode", self.clock.episode as f64);
         saved.put_number("clock.step", self.clock.step as f64);
@@ -172,7 +213,7 @@ impl<N: Module> Persist for Dqn<N> {
     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
         self.online.set_module(saved.policy(self.online.valid())?);
         saved.optimizer("network", &mut self.online)?;
-        self.target = Some(saved.module("target", self.target.take().expect(PRESENT))?);
+        self.target.set(saved.module("target", self.target.get().clone())?);
         self.updates = saved.number("updates")? as u64;
         self.clock.episode = saved.number("clock.episode")? as u64;
         self.clock.step = saved.number("clock.step")? as u64;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use brasa_core::{ObsForm, Policy};
+use brasa_core::{Learner, ObsForm, Policy};
 use brasa_device::{Precision, RunMonitor};
 use brasa_env::{Curve, EnvSpec, Extensions};
 use brasa_train::{Ending, ObsOf, PolicyOf, Run, RunDir, StopToken, Trainer, Training};
@@ -57,6 +57,16 @@ pub(crate) type BeginRun<'a> = Box<dyn FnOnce(&RunDir) -> Result<(), ExperimentE
 pub(crate) type Evaluate = Box<dyn FnMut(LoadedPolicy) -> Result<Vec<(String, f64)>, ExperimentError>>;
 
 impl Context<'_> {
+    /// `learner`, which records if [`crate::TrainConfig::capture`] says so.
+    pub(crate) fn recorded<L: Learner>(&self, mut learner: L) -> L {
+        // SAFETY: the networks of this workspace own their tensors; the setting demands it of others.
+        #[allow(unsafe_code, reason = "the contract of recordings")]
+        unsafe {
+            learner.record(self.placement.experiment.train.capture);
+        }
+        learner
+    }
+
     /// See [`crate::TrainConfig::pipeline`].
     pub(crate) fn is_pipelined(&self) -> bool {
         self.placement.experiment.train.pipeline

@@ -57,6 +57,10 @@ pub struct TrainConfig {
     /// earlier: another, equally repeatable run. It saves time where environments and learner take about as long, and costs the memory of
     /// another rollout.
     pub pipeline: bool,
+    /// Whether a GPU records gradient steps and replays each as one launch. Default no. It saves time where networks are small. Batches of one
+    /// size are recorded, at most four sizes; several shards, and learners whose host decides about every step, record nothing. The tensors of an
+    /// own network must be parts of it. Plans do not count the memory of recordings.
+    pub capture: bool,
     /// Whether observations are normalized to mean 0 and deviation 1 by running moments. Default off: many scenarios scale their
     /// observations.
     pub normalize_obs: bool,
@@ -153,6 +157,7 @@ impl Default for TrainConfig {
             env_device: EnvDevice::Auto,
             executor: Executor::Auto,
             pipeline: false,
+            capture: false,
             normalize_obs: false,
             scale_reward: false,
             reward_scale: 1.0,

@@ -1,6 +1,6 @@
 //! A stack of attention layers, and the readout of the last one.
 
-use brasa_kernels::elu;
+use brasa_kernels::{elu, runs_on_host};
 use brasa_nn::{Activation, Init, LayerNorm, affine, leaf};
 use burn::module::{Module, Param};
 use burn::tensor::activation::relu;
@@ -137,8 +137,17 @@ pub(crate) fn read_out(
     let mask = node_mask.clone().unsqueeze_dim::<3>(2);
     let mut parts = Vec::with_capacity(4);
     if readout.own {
-        let first = Tensor::<1, Int>::arange(0..n_rows as i64, &own.device()) * n_nodes as i64;
-        parts.push(nodes.clone().reshape([n_rows * n_nodes, width]).select(0, own.clone() + first));
+        parts.push(match runs_on_host(&own.device()) {
+            true => {
+                let first = Tensor::<1, Int>::arange(0..n_rows as i64, &own.device()) * n_nodes as i64;
+                nodes.clone().reshape([n_rows * n_nodes, width]).select(0, own.clone() + first)
+            }
+            // Elsewhere, a range of numbers would be an upload.
+            false => {
+                let places = own.clone().reshape([n_rows, 1, 1]).expand([n_rows, 1, width]);
+                nodes.clone().gather(1, places).squeeze_dim(1)
+            }
+        });
     }
     if readout.mean {
         let count = node_mask.clone().sum_dim(1);

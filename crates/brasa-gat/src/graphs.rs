@@ -18,6 +18,8 @@ pub struct Graphs(Arc<Table>);
 
 #[derive(Debug)]
 struct Table {
+    /// `[n_graphs]`: 0, 1, ... A range of numbers that is made for a batch would be an upload.
+    numbers: Tensor<1, Int>,
     graphs: Vec<Graph>,
     edges: Vec<Vec<[usize; 2]>>,
     n_nodes: usize,
@@ -113,7 +115,7 @@ impl Graphs {
         let per_graph = table.graphs.len() <= n_rows;
         let edge_ids = match per_graph {
             true => ids.clone(),
-            false => Tensor::arange(0..n_rows as i64, &ids.device()),
+            false => table.numbers.clone().slice(0..n_rows),
         };
         let edge_features = table.edge_features.clone();
         let edge_features = edge_features.map(|all| if per_graph { all } else { all.select(0, ids.clone()) });
@@ -219,6 +221,7 @@ impl Table {
         let slots = ids(slots, n_nodes * n_slots).reshape([n_graphs, n_nodes, n_slots]);
         let edges = attended.into_iter().map(|own| own.edges).collect();
         Self {
+            numbers: Tensor::arange(0..n_graphs as i64, device),
             graphs,
             edges,
             n_nodes,

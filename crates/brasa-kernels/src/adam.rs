@@ -6,6 +6,8 @@
 use burn::backend::{Backend, Dispatch, backend_extension, tensor::FloatTensor};
 use burn::tensor::Tensor;
 
+use crate::elementwise;
+
 /// The scalars of a step of Adam (Kingma and Ba 2015).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdamStep {
@@ -37,26 +39,41 @@ pub fn clip_scale(grads: Tensor<2>, limit: f64, epsilon: f64) -> Tensor<2> {
 /// New weight, first and second moment: with `g` the gradient plus `weight_decay` times the weight,
 /// `m = beta_1 m + (1 - beta_1) g`, `v = beta_2 v + (1 - beta_2) g^2`, `w -= step_size m / (sqrt(v) / root_correction + epsilon)`.
 ///
+/// With `factors`, `[2]`, these are `step_size` and `root_correction`: data, for a step that is recorded.
+///
 /// # Shapes
-/// All `[n]`, detached.
+/// All others `[n]`, detached.
 pub fn adam(
     weight: Tensor<1>,
     grad: Tensor<1>,
     first: Tensor<1>,
     second: Tensor<1>,
     step: AdamStep,
+    factors: Option<&Tensor<1>>,
 ) -> (Tensor<1>, Tensor<1>, Tensor<1>) {
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
-    if crate::cube::runs_on(&weight) && weight.dims()[0] > 0 {
+    if factors.is_none() && crate::cube::runs_on(&weight) && weight.dims()[0] > 0 {
         let [weight, grad, first, second] = [weight, grad, first, second].map(Tensor::into_dispatch);
         let (weight, first, second) = <Dispatch as AdamOps>::brasa_adam(weight, grad, first, second, step);
         return (Tensor::from_dispatch(weight), Tensor::from_dispatch(first), Tensor::from_dispatch(second));
     }
-    let grad = if step.weight_decay > 0.0 { grad + weight.clone() * step.weight_decay } else { grad };
-    let first = first * step.beta_1 + grad.clone() * (1.0 - step.beta_1);
-    let second = second * step.beta_2 + grad.square() * (1.0 - step.beta_2);
-    let root = second.clone().sqrt() / step.root_correction;
-    (weight - first.clone() * step.step_size / (root + step.epsilon), first, second)
+    let n = weight.dims()[0];
+    let factors = match factors {
+        Some(factors) => factors.clone(),
+        None => Tensor::from_floats([step.step_size as f32, step.root_correction as f32], &weight.device()),
+    };
+    let [weight, first, second] = elementwise([n, 1], |formulas| {
+        let [w, grad, first, second] =
+            [&weight, &grad, &first, &second].map(|numbers| formulas.read(&numbers.clone().reshape([n, 1])));
+        let factors = formulas.matrix(&factors.reshape([1, 2]));
+        let (step_size, root_correction) = (factors.column(0), factors.column(1));
+        let grad = grad + w * step.weight_decay;
+        let first = first * step.beta_1 + grad * (1.0 - step.beta_1);
+        let second = second * step.beta_2 + grad * grad * (1.0 - step.beta_2);
+        let new = w - first * step_size / (second.sqrt() / root_correction + step.epsilon);
+        [vec![new], vec![first], vec![second]]
+    });
+    (weight.reshape([n]), first.reshape([n]), second.reshape([n]))
 }
 
 /// Backends with kernels for the optimizer.

@@ -117,7 +117,7 @@ fn steps_of_adam() -> Vec<f32> {
         step_size: 1e-3,
         root_correction: 0.5,
     };
-    let (weight, first, second) = adam(flat(0.1), flat(0.2), flat(0.3), flat(0.4).square(), step);
+    let (weight, first, second) = adam(flat(0.1), flat(0.2), flat(0.3), flat(0.4).square(), step, None);
     [values(weight), values(first), values(second), values(clip_scale(wave([4, WIDTH], 0.5), 0.1, 1e-6))].concat()
 }
 

@@ -13,7 +13,7 @@ use burn::tensor::Tensor;
 use crate::advantage::{ADVANTAGE_EPSILON, normalize};
 use crate::gradient::Gradient;
 use crate::parts::parts;
-use crate::{Forward, Part, Step, Trainable};
+use crate::{Copied, Forward, Part, Step, Trainable};
 
 /// The data of a loss.
 #[derive(Debug, Clone, Copy)]
@@ -203,6 +203,26 @@ impl<const R: usize> Learned<1, R> {
             distance.abs().mean_dim(0).squeeze_dim::<1>(0)
         });
         Rows::cat(parts.collect())
+    }
+}
+
+impl<const R: usize> Copied for Reports<R> {
+    fn copied(&self) -> Self {
+        match self {
+            Self::Host(numbers) => Self::Host(*numbers),
+            Self::Device(means) => Self::Device(Box::new(means.copied())),
+        }
+    }
+}
+
+impl<const X: usize, const R: usize> Copied for Learned<X, R> {
+    fn copied(&self) -> Self {
+        let column = |column: &Column| match column {
+            Column::Host(numbers) => Column::Host(numbers.clone()),
+            Column::Device(numbers) => Column::Device(Box::new(numbers.copied())),
+        };
+        let part = |part: &Results<X>| Results { n_rows: part.n_rows, results: part.results.each_ref().map(column) };
+        Self { parts: self.parts.iter().map(part).collect(), n_groups: self.n_groups, reports: self.reports.copied() }
     }
 }
 

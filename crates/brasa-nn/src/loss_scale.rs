@@ -3,6 +3,8 @@
 use brasa_core::read_back;
 use burn::tensor::{Bool, Device, Tensor};
 
+use crate::held::InPlace;
+
 /// Scale at the start (PyTorch's `GradScaler`).
 const INITIAL: f32 = 65536.0;
 /// Steps without overflow before the scale grows (PyTorch's `growth_interval`).
@@ -21,11 +23,11 @@ const RANGE: (f32, f32) = (1.0 / 65536.0, 16_777_216.0);
 #[derive(Debug, Clone)]
 pub struct LossScale {
     /// `[1]`, like the others.
-    scale: Tensor<1>,
+    scale: InPlace,
     /// Steps since the last change of the scale.
-    good: Tensor<1>,
+    good: InPlace,
     /// Steps that were skipped.
-    skipped: Tensor<1>,
+    skipped: InPlace,
 }
 
 impl LossScale {
@@ -37,28 +39,32 @@ impl LossScale {
     /// A saved state: see [`LossScale::read`].
     pub fn restored([scale, good, skipped]: [f32; 3], device: &Device) -> Self {
         let device = device.clone().without_autodiff();
-        let tensor = |value: f32| Tensor::from_floats([value], &device);
+        let tensor = |value: f32| Tensor::<1>::from_floats([value], &device).into();
         Self { scale: tensor(scale), good: tensor(good), skipped: tensor(skipped) }
     }
 
     /// Scale, steps since its last change, and number of skipped steps; waits for the device.
     pub fn read(&self) -> [f32; 3] {
-        let all = read_back(Tensor::cat(vec![self.scale.clone(), self.good.clone(), self.skipped.clone()], 0));
+        let all = read_back(Tensor::cat(vec![self.scale.get(), self.good.get(), self.skipped.get()], 0));
         [all[0], all[1], all[2]]
     }
 
     /// The scale, `[1]`.
     pub fn scale(&self) -> Tensor<1> {
-        self.scale.clone()
+        self.scale.copy()
     }
 
     /// Number of skipped steps, `[1]`.
     pub fn skipped(&self) -> Tensor<1> {
-        self.skipped.clone()
+        self.skipped.copy()
+    }
+
+    pub(crate) fn places(&mut self) -> [&mut InPlace; 3] {
+        [&mut self.scale, &mut self.good, &mut self.skipped]
     }
 
     pub(crate) fn apply(&self, loss: &Tensor<1>) -> Tensor<1> {
-        loss.clone() * self.scale.clone()
+        loss.clone() * self.scale.get()
     }
 
     /// Adjusts the scale after a backward pass. Returns whether all gradients are finite, `[1]`.
@@ -75,18 +81,18 @@ impl LossScale {
     }
 
     pub(crate) fn adjust_on_host(&mut self, finite: bool) {
-        self.adjust_by(Tensor::full([1], f32::from(finite), &self.scale.device()));
+        self.adjust_by(Tensor::full([1], f32::from(finite), &self.scale.get().device()));
     }
 
     /// `finite` is 1 or 0.
     fn adjust_by(&mut self, finite: Tensor<1>) {
         let overflow = -finite.clone() + 1.0;
-        let good = (self.good.clone() + 1.0) * finite.clone();
+        let good = (self.good.get() + 1.0) * finite.clone();
         let grows = good.clone().greater_equal_scalar(INTERVAL).float();
         let factor = finite * (grows.clone() * (GROWTH - 1.0) + 1.0) + overflow.clone() * BACK_OFF;
-        self.scale = (self.scale.clone() * factor).clamp(RANGE.0, RANGE.1);
-        self.good = good * (-grows + 1.0);
-        self.skipped = self.skipped.clone() + overflow;
+        self.scale.set((self.scale.get() * factor).clamp(RANGE.0, RANGE.1));
+        self.good.set(good * (-grows + 1.0));
+        self.skipped.set(self.skipped.get() + overflow);
     }
 }
 

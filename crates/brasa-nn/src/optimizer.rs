@@ -8,6 +8,7 @@ use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::NnError;
+use crate::held::InPlace;
 
 /// An optimizer with its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -207,7 +208,7 @@ pub struct OptimizerState {
 #[allow(clippy::large_enum_variant, reason = "one value per learner")]
 pub(crate) enum Moments {
     Host { first: Vec<f32>, second: Vec<f32> },
-    Device { first: Option<Tensor<1>>, second: Tensor<1> },
+    Device { first: Option<InPlace>, second: InPlace },
 }
 
 impl OptimizerState {
@@ -222,8 +223,8 @@ impl OptimizerState {
             Moments::Host { first, second: vec![second; n_params] }
         } else {
             Moments::Device {
-                first: has_first.then(|| Tensor::zeros([n_params], device)),
-                second: Tensor::full([n_params], second, device),
+                first: has_first.then(|| Tensor::zeros([n_params], device).into()),
+                second: Tensor::full([n_params], second, device).into(),
             }
         };
         Self { steps: 0, moments }
@@ -236,7 +237,7 @@ impl OptimizerState {
 
     /// First and second moments, for a checkpoint; waits for the device. The first ones are empty if the optimizer keeps none.
     pub fn read(&self) -> (Vec<f32>, Vec<f32>) {
-        let host = |tensor: &Tensor<1>| read_back(tensor.clone());
+        let host = |numbers: &InPlace| read_back(numbers.get());
         match &self.moments {
             Moments::Host { first, second } => (first.clone(), second.clone()),
             Moments::Device { first, second } => (first.as_ref().map_or(Vec::new(), host), host(second)),
@@ -247,7 +248,7 @@ impl OptimizerState {
     pub fn write(&mut self, steps: u64, mut first: Vec<f32>, second: Vec<f32>) -> bool {
         let (has_first, n) = match &self.moments {
             Moments::Host { first, second } => (!first.is_empty(), second.len()),
-            Moments::Device { first, second } => (first.is_some(), second.dims()[0]),
+            Moments::Device { first, second } => (first.is_some(), second.get().dims()[0]),
         };
         if has_first && first.len() != n || second.len() != n {
             return false;
@@ -259,7 +260,8 @@ impl OptimizerState {
         self.moments = match &self.moments {
             Moments::Host { .. } => Moments::Host { first, second },
             Moments::Device { second: old, .. } => {
-                let upload = |values: Vec<f32>| Tensor::from_data(TensorData::new(values, [n]), &old.device());
+                let device = old.get().device();
+                let upload = |values: Vec<f32>| Tensor::<1>::from_data(TensorData::new(values, [n]), &device).into();
                 Moments::Device { first: has_first.then(|| upload(first)), second: upload(second) }
             }
         };
@@ -333,18 +335,27 @@ impl OptimizerStep {
         }
     }
 
-    /// The step on tensors, with a clipped gradient.
+    /// What changes from step to step: Adam's step size and the root of its correction, or the learning rate.
+    pub(crate) fn factors(&self) -> [f64; 2] {
+        match self {
+            Self::Adam(step) => [step.step_size, step.root_correction],
+            Self::RmsProp { learning_rate, .. } => [*learning_rate, 0.0],
+        }
+    }
+
+    /// The step on tensors, with a clipped gradient. `factors` are [`OptimizerStep::factors`] as data, `[2]`.
     pub(crate) fn on_device(
         &self,
         weight: Tensor<1>,
         mut grad: Tensor<1>,
         first: &mut Option<Tensor<1>>,
         second: &mut Tensor<1>,
+        factors: Option<&Tensor<1>>,
     ) -> Tensor<1> {
         match *self {
             Self::Adam(step) => {
                 let mean = first.take().expect("Adam keeps a mean");
-                let updated = adam(weight, grad, mean, second.clone(), step);
+                let updated = adam(weight, grad, mean, second.clone(), step, factors);
                 (*first, *second) = (Some(updated.1), updated.2);
                 updated.0
             }
@@ -361,7 +372,10 @@ impl OptimizerStep {
                     Some(momentum) => first.insert(momentum * config.momentum + grad / root).clone(),
                     None => grad / root,
                 };
-                weight - change * learning_rate
+                match factors {
+                    Some(factors) => weight - change * factors.clone().slice(0..1),
+                    None => weight - change * learning_rate,
+                }
             }
         }
     }
@@ -560,12 +574,14 @@ mod tests {
             }
             let (mut device_weight, mut device_second) = (tensor(&weight), tensor(&second));
             let mut device_first = (!first.is_empty()).then(|| tensor(&first));
-            for step in 1..=5 {
-                let grad = [0.1 * step as f32, -1.0, 1e-4];
-                let step = OptimizerStep::new(&config, step, 0.01);
+            for i in 1..=5 {
+                let grad = [0.1 * i as f32, -1.0, 1e-4];
+                let step = OptimizerStep::new(&config, i, 0.01);
                 step.on_host(0.5, &mut weight, &grad, &mut first, &mut second);
                 let (m, v) = (&mut device_first, &mut device_second);
-                device_weight = step.on_device(device_weight, tensor(&grad) * 0.5, m, v);
+                // Every other one as in a recording.
+                let factors = (i % 2 == 0).then(|| tensor(&step.factors().map(|factor| factor as f32)));
+                device_weight = step.on_device(device_weight, tensor(&grad) * 0.5, m, v, factors.as_ref());
             }
             for (got, expected) in device_weight.into_data().iter::<f32>().zip(&weight) {
                 assert!((got - expected).abs() < 1e-6, "{config:?}: {got} and {expected}");

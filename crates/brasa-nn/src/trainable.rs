@@ -10,14 +10,13 @@ use brasa_kernels::{HostTensor, clip_scale, concat, runs_on_host, split};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
-use crate::gradient::{Flatten, Gradient, Numbers, Weights};
+use crate::gradient::{Flatten, Gradient, Numbers};
+use crate::held::{Held, InPlace};
 use crate::optimizer::{Moments, OptimizerStep, are_zero};
-use crate::{LossScale, NnError, OptimizerConfig, OptimizerState};
+use crate::{Changing, LossScale, NnError, OptimizerConfig, OptimizerState};
 
 /// Keeps the division by a gradient norm of 0 finite (PyTorch's `clip_grad_norm_`).
 const NORM_EPSILON: f32 = 1e-6;
-/// The invariant for access to the module.
-const PRESENT: &str = "the module is `None` only during a step";
 
 /// A module, trained by an optimizer with gradient clipping.
 ///
@@ -28,19 +27,19 @@ const PRESENT: &str = "the module is `None` only during a step";
 /// running mean of a batch norm. Several shards keep its mean.
 #[derive(Debug, Clone)]
 pub struct Trainable<M> {
-    /// Without autodiff. `None` only within a step: with a single owner the memory is reused in place.
-    plain: Option<M>,
+    /// Without autodiff. With a single owner the memory is reused in place.
+    plain: Held<M>,
     /// The same parameters with autodiff, for losses that are recorded on its tape; made when it is asked for, because every parameter
     /// on the tape costs microseconds.
     tracked: OnceLock<M>,
-    /// Numbers of each parameter.
-    sizes: Vec<usize>,
-    /// Which of them no gradient reaches: frozen parameters, and state such as the running mean of a batch norm. Empty if there are none.
+    /// Which parameters no gradient reaches: frozen parameters, and state such as the running mean of a batch norm. Empty if there are none.
     kept: Vec<bool>,
     config: OptimizerConfig,
     state: OptimizerState,
     /// Since the first step in 16 bits with a small range.
     loss_scale: Option<LossScale>,
+    /// What a step depends on besides the gradient, while steps are recorded: see [`OptimizerStep::factors`].
+    factors: Option<Tensor<1>>,
     /// The autodiff device of the module.
     device: Device,
     n_parts: usize,
@@ -94,8 +93,7 @@ impl<M: Module> Trainable<M> {
     pub fn new(module: M, config: impl Into<OptimizerConfig>) -> Result<Self, NnError> {
         let config = config.into();
         config.validate()?;
-        let mut count = Count::default();
-        module.visit(&mut count);
+        let count = Count::of(&module);
         let device =
             count.device.ok_or_else(|| NnError::Space("a module without parameters cannot be trained".into()))?;
         if !device.is_autodiff() {
@@ -104,9 +102,10 @@ impl<M: Module> Trainable<M> {
         }
         let plain = device.clone().without_autodiff();
         let state = OptimizerState::new(&config, count.sizes.iter().sum(), &plain, runs_on_host(&plain));
-        let (plain, tracked) = (Some(module.valid()), module.into());
+        let (plain, tracked) = (Held::new(module.valid()), module.into());
         let kept = if count.kept.contains(&true) { count.kept } else { Vec::new() };
-        Ok(Self { plain, tracked, sizes: count.sizes, kept, config, state, loss_scale: None, device, n_parts: 1 })
+        let (loss_scale, factors) = (None, None);
+        Ok(Self { plain, tracked, kept, config, state, loss_scale, factors, device, n_parts: 1 })
     }
 
     /// Computes the gradient of [`Trainable::learn`] in at most as many parts of a batch, one after the other; 0 counts as 1 (gradient
@@ -128,7 +127,7 @@ impl<M: Module> Trainable<M> {
 
     /// The module on the non-autodiff device.
     pub fn plain(&self) -> &M {
-        self.plain.as_ref().expect(PRESENT)
+        self.plain.get()
     }
 
     /// The autodiff device of the module.
@@ -138,7 +137,7 @@ impl<M: Module> Trainable<M> {
 
     /// Replaces the module and keeps the optimizer state.
     pub fn set_module(&mut self, module: M) {
-        self.plain = Some(module.valid());
+        self.plain.set(module.valid());
         self.tracked = OnceLock::new();
     }
 
@@ -150,11 +149,6 @@ impl<M: Module> Trainable<M> {
     /// The optimizer state.
     pub fn state(&self) -> &OptimizerState {
         &self.state
-    }
-
-    /// Numbers of each parameter, in the order in which [`Module::visit`] meets them.
-    pub(crate) fn sizes(&self) -> &[usize] {
-        &self.sizes
     }
 
     /// Whether the module has numbers that no gradient reaches.
@@ -215,7 +209,7 @@ impl<M: Module> Trainable<M> {
             Moments::Host { .. } => {
                 let mut taken = Take { gradients: &mut gradients, n_learners, grads: Vec::new() };
                 self.module().visit(&mut taken);
-                Numbers::Host(concatenated(&taken.grads, &self.sizes))
+                Numbers::Host(concatenated(&taken.grads, self.plain.sizes()))
             }
             Moments::Device { .. } => Numbers::Device(Flatten::of(self.module(), &mut gradients, n_learners).grads),
         };
@@ -230,7 +224,7 @@ impl<M: Module> Trainable<M> {
     /// # Panics
     /// If there are more or fewer numbers, or on another device.
     pub(crate) fn analytic_gradient(&self, numbers: Vec<f32>) -> Gradient {
-        assert_eq!(numbers.len(), self.sizes.iter().sum::<usize>(), "a gradient for every parameter");
+        assert_eq!(numbers.len(), self.plain.sizes().iter().sum::<usize>(), "a gradient for every parameter");
         assert!(matches!(self.state.moments, Moments::Host { .. }), "gradients of another device");
         let kept = self.has_state().then(|| Kept::of(self.plain(), &self.kept));
         Gradient { numbers: Numbers::Host(numbers), scaled: false, kept }
@@ -239,7 +233,10 @@ impl<M: Module> Trainable<M> {
     /// One optimizer step. Several shards use the mean of their gradients.
     pub(crate) fn apply_gradient(&mut self, gradient: Gradient, step: Step) {
         let Gradient { numbers, scaled, kept } = gradient;
-        self.state.steps += 1;
+        // A replay of a step counts it.
+        if self.factors.is_none() {
+            self.state.steps += 1;
+        }
         match numbers {
             Numbers::Host(numbers) => {
                 let mut numbers = mean(numbers);
@@ -254,9 +251,16 @@ impl<M: Module> Trainable<M> {
 
     /// Writes what a step must not change over what it has made of it.
     fn keep(&mut self, kept: Option<Kept>) {
-        if let Some(mut kept) = kept {
-            self.tracked = OnceLock::new();
-            self.plain = self.plain.take().map(|module| module.map(&mut kept));
+        let Some(mut kept) = kept else { return };
+        self.tracked = OnceLock::new();
+        if self.plain.is_held() {
+            let new = split(row(self.plain.weights()), self.plain.sizes());
+            let rows = new.into_iter().zip(kept.values).map(|(new, kept)| kept.unwrap_or(new));
+            let weights = concat(rows.collect());
+            let n = weights.dims()[1];
+            self.plain.set_weights(weights.reshape([n]));
+        } else {
+            self.plain.change(|module| module.map(&mut kept));
         }
     }
 
@@ -279,7 +283,7 @@ impl<M: Module> Trainable<M> {
         let Moments::Host { first, second } = &mut self.state.moments else { panic!("gradients of another device") };
         let scales = match step.clip {
             Some(Clip::Norm { limit, n_learners }) => {
-                let norms = norms(parts(gradient, &self.sizes), n_learners);
+                let norms = norms(parts(gradient, self.plain.sizes()), n_learners);
                 norms.map(|norm| (limit as f32 / (norm as f32 + NORM_EPSILON)).min(1.0)).collect()
             }
             Some(Clip::Value(limit)) => {
@@ -308,17 +312,18 @@ impl<M: Module> Trainable<M> {
         };
         // Nobody else holds the memory of the parameters then.
         self.tracked = OnceLock::new();
-        self.plain = self.plain.take().map(|module| module.map(&mut apply));
+        self.plain.change(|module| module.map(&mut apply));
     }
 
     fn step_on_device(&mut self, grads: Vec<Tensor<2>>, scaled: bool, step: Step) {
         let n_learners = step.clip.map_or(1, Clip::n_learners);
         let widths: Vec<usize> = grads.iter().map(|grad| grad.dims()[1]).collect();
-        let n: usize = self.sizes.iter().sum();
-        let mut weights = Weights::default();
-        self.plain().visit(&mut weights);
-        let weight: Tensor<1> = concat(weights.0).reshape([n]);
-        let Moments::Device { first, second } = &mut self.state.moments else { unreachable!("chosen by the caller") };
+        let weight = self.plain.weights();
+        let n = weight.dims()[0];
+        let Moments::Device { first: held_first, second: held_second } = &mut self.state.moments else {
+            unreachable!("chosen by the caller")
+        };
+        let (mut first, mut second) = (held_first.as_ref().map(InPlace::get), held_second.get());
         // `[n_learners, parameters of each]`: their parts of every parameter, concatenated.
         let mut grads = concat(grads);
         if shard().is_part() {
@@ -342,17 +347,56 @@ impl<M: Module> Trainable<M> {
             _ => concat(split(grads, &widths).into_iter().map(row).collect()),
         };
         let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
-        let mut weight = update.on_device(weight, grads.reshape([n]), first, second);
+        let factors = self.factors.as_ref();
+        let mut weight = update.on_device(weight, grads.reshape([n]), &mut first, &mut second, factors);
         // The host does not know whether the gradients are finite, so the device chooses.
         if let Some((finite, old_weight, old_first, old_second)) = before {
             let finite = finite.expand([n]);
             let choose = |new: &Tensor<1>, old: Tensor<1>| old.mask_where(finite.clone(), new.clone());
             weight = choose(&weight, old_weight);
-            *first = first.take().zip(old_first).map(|(new, old)| choose(&new, old));
-            *second = choose(second, old_second);
+            first = first.zip(old_first).map(|(new, old)| choose(&new, old));
+            second = choose(&second, old_second);
         }
+        held_first.iter_mut().zip(first).for_each(|(held, first)| held.set(first));
+        held_second.set(second);
         self.tracked = OnceLock::new();
-        self.plain = self.plain.take().map(|module| with_weights(module, weight, &self.sizes));
+        self.plain.set_weights(weight);
+    }
+}
+
+impl<M: Module> Changing for Trainable<M> {
+    fn device_of_recordings(&self) -> Option<Device> {
+        let on_device = matches!(self.state.moments, Moments::Device { .. });
+        on_device.then(|| self.device.clone().without_autodiff())
+    }
+
+    fn hold(&mut self) {
+        Changing::hold(&mut self.plain);
+        self.places().into_iter().for_each(InPlace::hold);
+    }
+
+    fn places(&mut self) -> Vec<&mut InPlace> {
+        let mut places = self.plain.places();
+        if let Moments::Device { first, second } = &mut self.state.moments {
+            places.extend(first);
+            places.push(second);
+        }
+        places.extend(self.loss_scale.iter_mut().flat_map(LossScale::places));
+        places
+    }
+
+    fn forget(&mut self) {
+        self.tracked = OnceLock::new();
+        self.plain.forget();
+    }
+
+    fn counted(&mut self, learning_rate: f64) -> [f64; 2] {
+        self.state.steps += 1;
+        OptimizerStep::new(&self.config, self.state.steps, learning_rate).factors()
+    }
+
+    fn set_factors(&mut self, factors: Option<Tensor<1>>) {
+        self.factors = factors;
     }
 }
 
@@ -376,11 +420,19 @@ pub(crate) fn clipped(grads: Tensor<2>, clip: Option<Clip>) -> Tensor<2> {
 
 /// Counts the numbers of parameters and finds their device.
 #[derive(Default)]
-struct Count {
-    sizes: Vec<usize>,
+pub(crate) struct Count {
+    pub(crate) sizes: Vec<usize>,
     device: Option<Device>,
     /// Whether no gradient reaches a parameter.
     kept: Vec<bool>,
+}
+
+impl Count {
+    pub(crate) fn of<M: Module>(module: &M) -> Self {
+        let mut count = Self::default();
+        module.visit(&mut count);
+        count
+    }
 }
 
 impl ModuleVisitor for Count {
@@ -711,7 +763,7 @@ mod tests {
             let mut trainable = Trainable::new(module, config).expect("sound");
             assert!(trainable.has_state());
             let plain = device.clone().without_autodiff();
-            trainable.state = OptimizerState::new(&config, trainable.sizes.iter().sum(), &plain, on_host);
+            trainable.state = OptimizerState::new(&config, trainable.plain.sizes().iter().sum(), &plain, on_host);
             let x = Tensor::<2>::from_floats([[4.0, -1.0], [6.0, 1.0]], &device);
             let gamma = |trainable: &Trainable<Normed>| trainable.plain().norm.gamma.val().into_data();
             let before = gamma(&trainable);

@@ -19,8 +19,8 @@ use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_dist::mean;
 use brasa_kernels::LossData;
 use brasa_nn::{
-    Data, EvaluatedActions, ParamsError, Persist, Reports, Saved, Step, Trainable, choice_weight, explained_variance,
-    weights,
+    Changing, Data, EvaluatedActions, ParamsError, Persist, Recordable, Recordings, Reports, Saved, Step, Trainable,
+    Update, choice_weight, explained_variance, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -32,11 +32,12 @@ use crate::{PpoConfig, PpoError};
 const ADAPTIVE_RATE: (f64, f64) = (1e-6, 1e-2);
 
 /// The learner: an actor-critic with its optimizer.
-pub struct Ppo<M> {
+pub struct Ppo<M: ActorCritic> {
     trainable: Trainable<M>,
     config: PpoConfig,
     seed: u64,
     state: PpoState,
+    recordings: Recordings<Rollout<M::Obs, M::Action>, (Reports<6>, bool)>,
 }
 
 /// State for a resume besides weights and optimizer state.
@@ -63,7 +64,13 @@ impl<M: ActorCritic + Module> Ppo<M> {
             config,
             seed,
             state,
+            recordings: Recordings::default(),
         })
+    }
+
+    /// Whether gradient steps are replayed by now.
+    pub fn is_recorded(&self) -> bool {
+        self.recordings.is_in_use()
     }
 
     /// The settings.
@@ -99,8 +106,16 @@ impl<M: ActorCritic + Module> Ppo<M> {
         }
     }
 
+    /// [`Ppo::compute`], or its replay.
+    fn learn(&mut self, batch: Rollout<M::Obs, M::Action>, clip: &Tensor<1>, step: Step) -> (Reports<6>, bool) {
+        let learning_rates = &[Some(step.learning_rate)];
+        let update = Update { batch, numbers: vec![clip.clone()], learning_rates, variant: 0 };
+        let compute = |ppo: &mut Self, batch, numbers: Vec<Tensor<1>>| ppo.compute(&batch, &numbers[0], step);
+        self.replayed(update, compute)
+    }
+
     /// One gradient step on a minibatch, or none if `target_kl` is exceeded: then the second value is true.
-    fn learn(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: &Tensor<1>, step: Step) -> (Reports<6>, bool) {
+    fn compute(&mut self, batch: &Rollout<M::Obs, M::Action>, clip: &Tensor<1>, step: Step) -> (Reports<6>, bool) {
         let config = &self.config;
         // Several shards stop together. Waits for the device if `target_kl` is set.
         let is_too_far = |reports: &Reports<6>| {
@@ -148,7 +163,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             let index = self.state.rollouts * self.config.n_epochs as u64 + epoch as u64;
             let rng = &mut named_rng(self.seed, "minibatch", index);
             for batch in rollout.minibatches(self.config.batch_size, rng) {
-                let (report, stops) = self.learn(&batch, &clip_data, step);
+                let (report, stops) = self.learn(batch, &clip_data, step);
                 reports.push(report);
                 too_far = stops;
                 if too_far {
@@ -194,6 +209,13 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
     fn policy(&self, _: Progress) -> M {
         self.trainable.valid()
     }
+
+    #[allow(unsafe_code, reason = "the contract of recordings")]
+    unsafe fn record(&mut self, is_on: bool) {
+        // With `target_kl` the host decides about every step.
+        // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
+        self.recordings = unsafe { Recordings::new(is_on && self.config.target_kl.is_none()) };
+    }
 }
 
 impl<M: ActorCritic + Module> OnPolicyLearner for Ppo<M> {
@@ -218,7 +240,20 @@ impl<M: ActorCritic + Module> OnPolicyLearner for Ppo<M> {
     }
 }
 
-impl<M: Module> Persist for Ppo<M> {
+impl<M: ActorCritic + Module> Recordable for Ppo<M> {
+    type Batch = Rollout<M::Obs, M::Action>;
+    type Computed = (Reports<6>, bool);
+
+    fn recordings(&mut self) -> &mut Recordings<Self::Batch, Self::Computed> {
+        &mut self.recordings
+    }
+
+    fn changing(&mut self) -> Vec<&mut dyn Changing> {
+        vec![&mut self.trainable]
+    }
+}
+
+impl<M: ActorCritic + Module> Persist for Ppo<M> {
     fn save(&self) -> Saved {
         let mut saved = Saved::default();
         saved.put_policy(self.trainable.plain());

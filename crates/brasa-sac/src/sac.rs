@@ -20,13 +20,13 @@ use brasa_buffers::Transitions;
 use brasa_core::analytic::ByResults;
 use brasa_core::env::named_rng;
 use brasa_core::{
-    Critics, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress, Reparameterized, Rows,
+    Critics, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Policy, Progress, Reparameterized, Rows,
 };
 use brasa_device::precision;
 use brasa_kernels::{HostTensor, LossData};
 use brasa_nn::{
-    Data, DrawnActions, Forward, Learned, ParamsError, Part, Persist, Saved, Step, Trainable, ValuesOfActions,
-    draw_noise, soft_update, weights,
+    Changing, Data, DrawnActions, Forward, Held, Learned, ParamsError, Part, Persist, Recordable, Recordings, Reports,
+    Saved, Step, Trainable, Update, ValuesOfActions, draw_noise, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::{Module, Param, ParamId};
@@ -35,21 +35,22 @@ use burn::tensor::Tensor;
 use crate::{EntCoef, SacConfig, SacError};
 
 /// The learner: actor, critics with their targets, temperature.
-pub struct Sac<A, C> {
+pub struct Sac<A: Policy, C> {
     actor: Trainable<A>,
     critics: Trainable<C>,
-    /// On the non-autodiff device; `None` only within an update.
-    targets: Option<C>,
+    targets: Held<C>,
     temperature: Temperature,
     config: SacConfig,
     seed: u64,
     updates: u64,
     /// The last step of the critics and its targets.
     learned: Option<(Learned<1, 1>, Tensor<1>)>,
+    recordings: Recordings<Transitions<A::Obs, Tensor<2>>, Computed>,
 }
 
-/// The invariant for access to the targets.
-const PRESENT: &str = "the targets are `None` only during an update";
+/// What an update computes: the step of the critics with its targets, what the actor's step reports, the temperature before the update, and the
+/// loss of the temperature if it is learned.
+type Computed = ((Learned<1, 1>, Tensor<1>), (Reports<2>, (Tensor<1>, Option<Tensor<1>>)));
 
 impl<A, C> Sac<A, C>
 where
@@ -65,9 +66,15 @@ where
         let target_entropy = config.target_entropy.unwrap_or(-(actor.noise_width() as f64));
         let actor = Trainable::new(actor, config.adam)?.in_parts(config.accumulation_steps);
         let temperature = Temperature::new(&config, target_entropy, &actor)?;
-        let targets = Some(critics.valid());
+        let targets = Held::new(critics.valid());
         let critics = Trainable::new(critics, config.adam)?.in_parts(config.accumulation_steps);
-        Ok(Self { actor, critics, targets, temperature, config, seed, updates: 0, learned: None })
+        let recordings = Recordings::default();
+        Ok(Self { actor, critics, targets, temperature, config, seed, updates: 0, learned: None, recordings })
+    }
+
+    /// Whether gradient steps are replayed by now.
+    pub fn is_recorded(&self) -> bool {
+        self.recordings.is_in_use()
     }
 
     /// The settings.
@@ -87,7 +94,7 @@ where
 
     /// The target critics, on the non-autodiff device.
     pub fn targets(&self) -> &C {
-        self.targets.as_ref().expect(PRESENT)
+        self.targets.get()
     }
 
     /// `[1]`: the temperature.
@@ -119,26 +126,25 @@ where
         let rate = |own: Option<brasa_core::Schedule>| own.map_or(learning_rate, |schedule| schedule.at(done));
         let max_grad_norm = self.config.max_grad_norm;
         let step = |learning_rate| Step::new(learning_rate, max_grad_norm);
-        let [noise, next_noise] = noise;
-
-        let ent_coef = self.temperature.value();
-        let target = self.target(&batch, next_noise, ent_coef.clone());
-        let forward = ValuesOfActions { obs: &batch.obs, action: &batch.action };
-        let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
-        let critic_step = step(rate(self.config.critic_learning_rate));
-        let critics = self.critics.learn(&forward, data, &BellmanError, critic_step, |_| true);
-        // With the new critics.
-        let forward = DrawnActions { critics: self.critics.plain(), obs: &batch.obs, noise: &noise };
-        let data = Data::new([LossData::Rows(&ent_coef)]);
-        let loss = PolicyImprovement { action_l2: self.config.action_l2 };
-        let actor = self.actor.learn(&forward, data, &loss, step(learning_rate), |_| true);
-        let log_prob = actor.reports.mean(LOG_PROB);
-        let ent_coef_loss = self.temperature.learn(&log_prob, rate(self.config.ent_coef_learning_rate));
-
-        if self.updates.is_multiple_of(self.config.target_update_interval) {
-            let targets = self.targets.take().expect(PRESENT);
-            self.targets = Some(soft_update(targets, self.critics.plain(), self.config.tau));
-        }
+        let rates = [rate(self.config.critic_learning_rate), learning_rate, rate(self.config.ent_coef_learning_rate)];
+        let is_due = self.updates.is_multiple_of(self.config.target_update_interval);
+        let shape = noise[0].dims();
+        let [of_critics, of_actor, of_temperature] = rates.map(Some);
+        let learning_rates = match self.temperature {
+            Temperature::Learned { .. } => &[of_critics, of_actor, None, of_temperature][..],
+            Temperature::Fixed(_) => &[of_critics, of_actor, None],
+        };
+        let update = Update {
+            batch: batch.on_one_device(),
+            numbers: noise.map(|noise| noise.flatten(0, 1)).into(),
+            learning_rates,
+            variant: u32::from(is_due),
+        };
+        let steps = [step(rates[0]), step(rates[1]), Step::new(rates[2], None)];
+        let compute = |sac: &mut Self, batch, numbers: Vec<Tensor<1>>| {
+            sac.compute(&batch, [0, 1].map(|i| numbers[i].clone().reshape(shape)), steps, is_due)
+        };
+        let ((critics, target), (actor, (ent_coef, ent_coef_loss))) = self.replayed(update, compute);
         self.updates += 1;
 
         let mut metrics = Metrics::default();
@@ -146,7 +152,7 @@ where
         metrics.push("train/n_updates", self.updates as f64);
         self.critics.report_loss_scale(["train/critic_loss_scale", "train/critic_skipped_steps"], &mut metrics);
         self.actor.report_loss_scale(["train/actor_loss_scale", "train/actor_skipped_steps"], &mut metrics);
-        metrics.push_tensor("train/actor_loss", actor.reports.mean(0));
+        metrics.push_tensor("train/actor_loss", actor.mean(0));
         // The sum over critics.
         metrics.push_tensor("train/critic_loss", critics.reports.mean(0) * critics.n_groups as f64);
         metrics.push_tensor("train/ent_coef", ent_coef);
@@ -155,6 +161,31 @@ where
         }
         self.learned = Some((critics, target));
         metrics
+    }
+
+    /// Steps of critics, actor and temperature, and of the targets if one is due.
+    fn compute(
+        &mut self,
+        batch: &Transitions<A::Obs, Tensor<2>>,
+        [noise, next_noise]: [Tensor<2>; 2],
+        [of_critics, of_actor, of_temperature]: [Step; 3],
+        is_due: bool,
+    ) -> Computed {
+        let ent_coef = self.temperature.value();
+        let target = self.target(batch, next_noise, ent_coef.clone());
+        let forward = ValuesOfActions { obs: &batch.obs, action: &batch.action };
+        let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
+        let critics = self.critics.learn(&forward, data, &BellmanError, of_critics, |_| true);
+        // With the new critics.
+        let forward = DrawnActions { critics: self.critics.plain(), obs: &batch.obs, noise: &noise };
+        let data = Data::new([LossData::Rows(&ent_coef)]);
+        let loss = PolicyImprovement { action_l2: self.config.action_l2 };
+        let actor = self.actor.learn(&forward, data, &loss, of_actor, |_| true);
+        let ent_coef_loss = self.temperature.learn(&actor.reports.mean(LOG_PROB), of_temperature);
+        if is_due {
+            self.targets.follow(self.critics.plain(), self.config.tau);
+        }
+        ((critics, target), (actor.reports, (ent_coef, ent_coef_loss)))
     }
 
     /// The targets of the critics, `[n_rows]`, detached.
@@ -181,6 +212,12 @@ where
     fn policy(&self, _: Progress) -> A {
         self.actor.valid()
     }
+
+    #[allow(unsafe_code, reason = "the contract of recordings")]
+    unsafe fn record(&mut self, is_on: bool) {
+        // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
+        self.recordings = unsafe { Recordings::new(is_on) };
+    }
 }
 
 impl<A, C> OffPolicyLearner for Sac<A, C>
@@ -198,14 +235,31 @@ where
     }
 }
 
-impl<A: Module, C: Module> Persist for Sac<A, C> {
+impl<A: Policy + Module, C: Module> Recordable for Sac<A, C> {
+    type Batch = Transitions<A::Obs, Tensor<2>>;
+    type Computed = Computed;
+
+    fn recordings(&mut self) -> &mut Recordings<Self::Batch, Self::Computed> {
+        &mut self.recordings
+    }
+
+    fn changing(&mut self) -> Vec<&mut dyn Changing> {
+        let mut changing: Vec<&mut dyn Changing> = vec![&mut self.critics, &mut self.actor, &mut self.targets];
+        if let Temperature::Learned { log, .. } = &mut self.temperature {
+            changing.push(log);
+        }
+        changing
+    }
+}
+
+impl<A: Policy + Module, C: Module> Persist for Sac<A, C> {
     fn save(&self) -> Saved {
         let mut saved = Saved::default();
         saved.put_policy(self.actor.plain());
         saved.put_optimizer("actor", &self.actor);
         saved.put_module("critics", self.critics.plain());
         saved.put_optimizer("critics", &self.critics);
-        saved.put_module("targets", self.targets.as_ref().expect(PRESENT));
+        saved.put_module("targets", self.targets.get());
         if let Temperature::Learned { log, .. } = &self.temperature {
             saved.put_module("temperature", log.plain());
             saved.put_optimizer("temperature", log);
@@ -219,7 +273,7 @@ impl<A: Module, C: Module> Persist for Sac<A, C> {
         saved.optimizer("actor", &mut self.actor)?;
         self.critics.set_module(saved.module("critics", self.critics.valid())?);
         saved.optimizer("critics", &mut self.critics)?;
-        self.targets = Some(saved.module("targets", self.targets.take().expect(PRESENT))?);
+        self.targets.set(saved.module("targets", self.targets.get().clone())?);
         if let Temperature::Learned { log, .. } = &mut self.temperature {
             log.set_module(saved.module("temperature", log.valid())?);
             saved.optimizer("temperature", log)?;
@@ -266,11 +320,11 @@ impl Temperature {
     }
 
     /// One step towards the target entropy, from the mean log-probability `[1]`; the loss, if the temperature is learned.
-    fn learn(&mut self, log_prob: &Tensor<1>, learning_rate: f64) -> Option<Tensor<1>> {
+    fn learn(&mut self, log_prob: &Tensor<1>, step: Step) -> Option<Tensor<1>> {
         let Self::Learned { log, target_entropy } = self else { return None };
         let loss = Warmth { target_entropy: *target_entropy };
         let data = Data::new([LossData::Rows(log_prob)]);
-        let learned = log.learn(&Itself, data, &loss, Step::new(learning_rate, None), |_| true);
+        let learned = log.learn(&Itself, data, &loss, step, |_| true);
         Some(learned.reports.mean(0))
     }
 }

@@ -21,13 +21,13 @@
 use brasa_buffers::Transitions;
 use brasa_core::env::named_rng;
 use brasa_core::{
-    Critics, Deterministic, Explore, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Progress,
-    RandomWarmup,
+    Critics, Deterministic, Explore, Learner, Metrics, NoiseDistribution, NoiseSpec, OffPolicyLearner, Policy,
+    Progress, RandomWarmup,
 };
 use brasa_kernels::LossData;
 use brasa_nn::{
-    Data, GreedyActions, Learned, ParamsError, Persist, Saved, Step, Trainable, ValuesOfActions, draw_noise,
-    soft_update, weights,
+    Changing, Data, GreedyActions, Held, Learned, ParamsError, Persist, Recordable, Recordings, Saved, Step, Trainable,
+    Update, ValuesOfActions, draw_noise, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -36,11 +36,11 @@ use burn::tensor::Tensor;
 use crate::{GaussianExploration, Td3Config, Td3Error};
 
 /// The learner: actor and critics with their optimizers, and the targets of both.
-pub struct Td3<A, C> {
+pub struct Td3<A: Policy, C> {
     actor: Trainable<A>,
     critics: Trainable<C>,
-    /// On the non-autodiff device; `None` only within an update.
-    targets: Option<Targets<A, C>>,
+    target_actor: Held<A>,
+    target_critics: Held<C>,
     config: Td3Config,
     seed: u64,
     updates: u64,
@@ -48,16 +48,11 @@ pub struct Td3<A, C> {
     learned: Option<(Learned<1, 1>, Tensor<1>)>,
     /// `[1]`: loss of the latest update of the actor.
     actor_loss: Option<Tensor<1>>,
+    recordings: Recordings<Transitions<A::Obs, Tensor<2>>, Computed>,
 }
 
-/// The target networks, on the non-autodiff device.
-struct Targets<A, C> {
-    actor: A,
-    critics: C,
-}
-
-/// The invariant for access to the targets.
-const PRESENT: &str = "the targets are `None` only during an update";
+/// What an update computes: the step of the critics with its targets, and the loss of the actor where that takes a step.
+type Computed = ((Learned<1, 1>, Tensor<1>), Option<Tensor<1>>);
 
 impl<A, C> Td3<A, C>
 where
@@ -72,10 +67,27 @@ where
     /// [`Td3Error`] if a setting is invalid.
     pub fn new(actor: A, critics: C, config: Td3Config, seed: u64) -> Result<Self, Td3Error> {
         config.validate()?;
-        let targets = Some(Targets { actor: actor.valid(), critics: critics.valid() });
+        let (target_actor, target_critics) = (Held::new(actor.valid()), Held::new(critics.valid()));
         let actor = Trainable::new(actor, config.adam)?.in_parts(config.accumulation_steps);
         let critics = Trainable::new(critics, config.adam)?.in_parts(config.accumulation_steps);
-        Ok(Self { actor, critics, targets, config, seed, updates: 0, learned: None, actor_loss: None })
+        let (learned, actor_loss, recordings) = (None, None, Recordings::default());
+        Ok(Self {
+            actor,
+            critics,
+            target_actor,
+            target_critics,
+            config,
+            seed,
+            updates: 0,
+            learned,
+            actor_loss,
+            recordings,
+        })
+    }
+
+    /// Whether gradient steps are replayed by now.
+    pub fn is_recorded(&self) -> bool {
+        self.recordings.is_in_use()
     }
 
     /// The settings.
@@ -95,12 +107,12 @@ where
 
     /// The target actor, on the non-autodiff device.
     pub fn target_actor(&self) -> &A {
-        &self.targets.as_ref().expect(PRESENT).actor
+        self.target_actor.get()
     }
 
     /// The target critics, on the non-autodiff device.
     pub fn target_critics(&self) -> &C {
-        &self.targets.as_ref().expect(PRESENT).critics
+        self.target_critics.get()
     }
 
     /// Standard normal noise for the target actions of the current update, one upload.
@@ -124,20 +136,45 @@ where
         let step = Step::new(learning_rate, self.config.max_grad_norm);
         self.updates += 1;
 
-        let target = self.target(&batch, noise);
+        let improves = self.updates.is_multiple_of(self.config.policy_delay);
+        let shape = noise.dims();
+        let of_actor = improves.then_some(learning_rate);
+        let update = Update {
+            batch: batch.on_one_device(),
+            numbers: vec![noise.flatten(0, 1)],
+            learning_rates: &[Some(learning_rate), of_actor, None, None],
+            variant: 0,
+        };
+        let compute = |td3: &mut Self, batch, mut numbers: Vec<Tensor<1>>| {
+            td3.compute(&batch, numbers.remove(0).reshape(shape), step, improves)
+        };
+        let ((critics, target), actor_loss) = self.replayed(update, compute);
+        let critic_loss = critics.reports.mean(0) * critics.n_groups as f64;
+        self.learned = Some((critics, target));
+        self.actor_loss = actor_loss.or(self.actor_loss.take());
+        self.metrics(learning_rate, critic_loss)
+    }
+
+    /// A step of the critics, and of the actor and all targets if it `improves`.
+    fn compute(
+        &mut self,
+        batch: &Transitions<A::Obs, Tensor<2>>,
+        noise: Tensor<2>,
+        step: Step,
+        improves: bool,
+    ) -> Computed {
+        let target = self.target(batch, noise);
         let forward = ValuesOfActions { obs: &batch.obs, action: &batch.action };
         let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
         let critics = self.critics.learn(&forward, data, &BellmanError, step, |_| true);
-        let critic_loss = critics.reports.mean(0) * critics.n_groups as f64;
-        self.learned = Some((critics, target));
-
-        if self.updates.is_multiple_of(self.config.policy_delay) {
+        let actor_loss = improves.then(|| {
             let forward = GreedyActions { critics: self.critics.plain(), obs: &batch.obs };
             let actor = self.actor.learn(&forward, Data::new([]), &PolicyImprovement, step, |_| true);
-            self.actor_loss = Some(actor.reports.mean(0));
-            self.update_targets();
-        }
-        self.metrics(learning_rate, critic_loss)
+            self.target_actor.follow(self.actor.plain(), self.config.tau);
+            self.target_critics.follow(self.critics.plain(), self.config.tau);
+            actor.reports.mean(0)
+        });
+        ((critics, target), actor_loss)
     }
 
     /// The targets of the critics, `[n_rows]`, detached.
@@ -147,13 +184,6 @@ where
         let next_action = target_action(next_action, noise, std, clip);
         let next_q = self.target_critics().values(batch.next_obs.clone(), next_action);
         td_target(batch.reward.clone(), batch.discount.clone(), next_q)
-    }
-
-    fn update_targets(&mut self) {
-        let (Targets { actor, critics }, tau) = (self.targets.take().expect(PRESENT), self.config.tau);
-        let actor = soft_update(actor, self.actor.plain(), tau);
-        let critics = soft_update(critics, self.critics.plain(), tau);
-        self.targets = Some(Targets { actor, critics });
     }
 
     fn metrics(&self, learning_rate: f64, critic_loss: Tensor<1>) -> Metrics {
@@ -186,6 +216,12 @@ where
     fn policy(&self, _: Progress) -> GaussianExploration<A> {
         GaussianExploration { actor: self.actor.valid(), std: self.config.exploration_noise }
     }
+
+    #[allow(unsafe_code, reason = "the contract of recordings")]
+    unsafe fn record(&mut self, is_on: bool) {
+        // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
+        self.recordings = unsafe { Recordings::new(is_on) };
+    }
 }
 
 impl<A, C> OffPolicyLearner for Td3<A, C>
@@ -203,16 +239,28 @@ where
     }
 }
 
-impl<A: Module, C: Module> Persist for Td3<A, C> {
+impl<A: Policy + Module, C: Module> Recordable for Td3<A, C> {
+    type Batch = Transitions<A::Obs, Tensor<2>>;
+    type Computed = Computed;
+
+    fn recordings(&mut self) -> &mut Recordings<Self::Batch, Self::Computed> {
+        &mut self.recordings
+    }
+
+    fn changing(&mut self) -> Vec<&mut dyn Changing> {
+        vec![&mut self.critics, &mut self.actor, &mut self.target_actor, &mut self.target_critics]
+    }
+}
+
+impl<A: Policy + Module, C: Module> Persist for Td3<A, C> {
     fn save(&self) -> Saved {
         let mut saved = Saved::default();
         saved.put_policy(self.actor.plain());
         saved.put_optimizer("actor", &self.actor);
         saved.put_module("critics", self.critics.plain());
         saved.put_optimizer("critics", &self.critics);
-        let targets = self.targets.as_ref().expect(PRESENT);
-        saved.put_module("target_actor", &targets.actor);
-        saved.put_module("target_critics", &targets.critics);
+        saved.put_module("target_actor", self.target_actor.get());
+        saved.put_module("target_critics", self.target_critics.get());
         saved.put_number("updates", self.updates as f64);
         if let Some(loss) = &self.actor_loss {
             // Waits for the device, as saving does.
@@ -226,10 +274,8 @@ impl<A: Module, C: Module> Persist for Td3<A, C> {
         saved.optimizer("actor", &mut self.actor)?;
         self.critics.set_module(saved.module("critics", self.critics.valid())?);
         saved.optimizer("critics", &mut self.critics)?;
-        let Targets { actor, critics } = self.targets.as_ref().expect(PRESENT);
-        let actor = saved.module("target_actor", actor.clone())?;
-        let critics = saved.module("target_critics", critics.clone())?;
-        self.targets = Some(Targets { actor, critics });
+        self.target_actor.set(saved.module("target_actor", self.target_actor.get().clone())?);
+        self.target_critics.set(saved.module("target_critics", self.target_critics.get().clone())?);
         self.updates = saved.number("updates")? as u64;
         // Absent in states saved before the first update of the actor.
         let device = self.actor.device().clone().without_autodiff();
@@ -284,8 +330,8 @@ impl RowLoss<1, 0, 1> for PolicyImprovement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brasa_core::Obs;
     use brasa_core::env::Space;
-    use brasa_core::{Obs, Policy};
     use brasa_nn::{
         Boxed, CriticsRole, DeterministicActor, DeterministicActorConfig, DeterministicActorRole, MlpCritics,
         MlpCriticsConfig,

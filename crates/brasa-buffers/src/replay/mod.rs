@@ -21,7 +21,7 @@ mod state;
 use brasa_core::env::{EnvSpec, InvalidField, field};
 use std::ops::Range;
 
-use brasa_core::{Rows, StepBatch, Successor, read_back};
+use brasa_core::{Rows, StepBatch, Successor, read_back, rows_by_field};
 use brasa_device::{open_named, runs_on_host};
 use brasa_kernels::{concat, elementwise};
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
@@ -110,6 +110,15 @@ pub struct Transitions<O, A> {
     pub weight: Option<Tensor<1>>,
     /// `[n]`: indices of the transitions, for [`ReplayBuffer::set_priorities`], where the buffer is.
     pub rows: Tensor<1, Int>,
+}
+
+rows_by_field!([O: Rows, A: Rows] Transitions<O, A> { obs, action, reward, next_obs, discount, weight, rows });
+
+impl<O, A> Transitions<O, A> {
+    /// With the indices on the device of the rest. A buffer on the host has them there.
+    pub fn on_one_device(self) -> Self {
+        Self { rows: self.rows.to_device(&self.reward.device()), ..self }
+    }
 }
 
 impl<O: Compact, A: Compact> ReplayBuffer<O, A> {

@@ -341,7 +341,7 @@ where
     }
 
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
-        let learner = self.learner(&context)?;
+        let learner = context.recorded(self.learner(&context)?);
         let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run)?;
         let training = training.pipelined(context.is_pipelined());
         let plan = self.network.clone();
@@ -419,7 +419,7 @@ where
     }
 
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
-        let learner = (self.learner)(&context)?;
+        let learner = context.recorded((self.learner)(&context)?);
         self.check()?;
         let envs = context.envs::<O>(learner.gamma())?;
         let training = OffPolicy::new(envs, learner, self.off_policy.clone(), context.run)?;

@@ -1,0 +1,185 @@
+//! Numbers in memory that recordings read and write.
+
+use std::sync::OnceLock;
+
+use brasa_kernels::{concat, runs_on_host};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+
+use crate::Changing;
+use crate::gradient::Weights;
+use crate::polyak::soft_update;
+use crate::trainable::{Count, with_weights};
+
+/// Flat numbers. From [`InPlace::hold`] on, new ones are written over the old ones, and nobody else has a handle to their memory for longer than a
+/// computation.
+#[derive(Debug)]
+pub struct InPlace {
+    tensor: Tensor<1>,
+    is_held: bool,
+}
+
+impl Clone for InPlace {
+    fn clone(&self) -> Self {
+        Self { tensor: self.copy(), is_held: false }
+    }
+}
+
+impl From<Tensor<1>> for InPlace {
+    fn from(tensor: Tensor<1>) -> Self {
+        Self { tensor, is_held: false }
+    }
+}
+
+impl InPlace {
+    /// A handle, for a computation.
+    pub fn get(&self) -> Tensor<1> {
+        self.tensor.clone()
+    }
+
+    /// The numbers in memory that is not changed any more.
+    pub fn copy(&self) -> Tensor<1> {
+        if self.is_held { self.tensor.clone() * 1.0 } else { self.tensor.clone() }
+    }
+
+    /// Replaces the numbers.
+    pub fn set(&mut self, numbers: Tensor<1>) {
+        if !self.is_held {
+            self.tensor = numbers;
+            return;
+        }
+        assert!(self.tensor.can_mut(), "nobody else has a handle to the memory of a recording");
+        let n = self.tensor.dims()[0];
+        self.tensor.inplace(|tensor| tensor.slice_assign(0..n, numbers));
+    }
+
+    /// Moves the numbers to memory of their own.
+    pub fn hold(&mut self) {
+        if !self.is_held {
+            // A product is never a view of its factor.
+            self.tensor = self.tensor.clone() * 1.0;
+            self.is_held = true;
+        }
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.is_held
+    }
+}
+
+/// A module without autodiff, such as a target network, which is replaced as a whole: see [`crate::Recordings`].
+#[derive(Debug, Clone)]
+pub struct Held<M> {
+    /// Empty within a change, and from a change of the numbers that are held until it is asked for.
+    module: OnceLock<M>,
+    /// The module with other numbers, and its numbers.
+    numbers: Option<(M, InPlace)>,
+    /// Numbers of each parameter.
+    sizes: Vec<usize>,
+}
+
+impl<M: Module> Held<M> {
+    /// A module without autodiff.
+    pub fn new(module: M) -> Self {
+        let sizes = Count::of(&module).sizes;
+        Self { module: module.into(), numbers: None, sizes }
+    }
+
+    /// The module.
+    pub fn get(&self) -> &M {
+        self.module.get_or_init(|| {
+            let (module, numbers) = self.numbers.as_ref().expect("a module or its numbers are there");
+            with_weights(module.clone(), numbers.copy(), &self.sizes)
+        })
+    }
+
+    /// Replaces the module by one with equal shapes. Recordings of its numbers end.
+    pub fn set(&mut self, module: M) {
+        self.module = module.into();
+        self.numbers = None;
+    }
+
+    /// Replaces the module by what `change` makes of it, whose memory is its own there. Recordings of its numbers end.
+    pub(crate) fn change(&mut self, change: impl FnOnce(M) -> M) {
+        self.get();
+        self.numbers = None;
+        let module = self.module.take().expect("it was just made");
+        self.set(change(module));
+    }
+
+    /// A step towards `other`: see [`soft_update`].
+    pub fn follow(&mut self, other: &M, tau: f64) {
+        match self.is_held() {
+            false => self.change(|module| soft_update(module, other, tau)),
+            true => {
+                let weights = match tau == 1.0 {
+                    true => flat(other, &self.sizes),
+                    false => self.weights() * (1.0 - tau) + flat(other, &self.sizes) * tau,
+                };
+                self.set_weights(weights);
+            }
+        }
+    }
+
+    /// Numbers of each parameter, in the order in which [`Module::visit`] meets them.
+    pub(crate) fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// All numbers, flat.
+    pub(crate) fn weights(&self) -> Tensor<1> {
+        match &self.numbers {
+            Some((_, numbers)) => numbers.get(),
+            None => flat(self.get(), &self.sizes),
+        }
+    }
+
+    /// Replaces all numbers.
+    pub(crate) fn set_weights(&mut self, weights: Tensor<1>) {
+        match &mut self.numbers {
+            Some((_, numbers)) => {
+                // A single parameter may be a view of them.
+                self.module = OnceLock::new();
+                numbers.set(weights);
+            }
+            None => self.module = with_weights(self.module.take().expect("it is there"), weights, &self.sizes).into(),
+        }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.numbers.as_ref().is_some_and(|(_, numbers)| numbers.is_held())
+    }
+}
+
+/// All numbers of a module without autodiff, in the order of the parameters.
+fn flat<M: Module>(module: &M, sizes: &[usize]) -> Tensor<1> {
+    let mut weights = Weights::default();
+    module.visit(&mut weights);
+    concat(weights.0).reshape([sizes.iter().sum::<usize>()])
+}
+
+impl<M: Module> Changing for Held<M> {
+    fn device_of_recordings(&self) -> Option<Device> {
+        // The first one of all.
+        let device = self.get().devices().into_iter().next()?;
+        (!runs_on_host(&device)).then_some(device)
+    }
+
+    fn hold(&mut self) {
+        if self.places().iter().any(|place| !place.is_held()) || self.numbers.is_none() {
+            let mut numbers = InPlace::from(self.weights());
+            numbers.hold();
+            self.numbers = Some((self.get().clone(), numbers));
+        }
+    }
+
+    fn places(&mut self) -> Vec<&mut InPlace> {
+        self.numbers.iter_mut().map(|(_, numbers)| numbers).collect()
+    }
+
+    fn forget(&mut self) {
+        if self.numbers.is_some() {
+            self.module = OnceLock::new();
+        }
+    }
+}
