@@ -1,6 +1,7 @@
 //! PPO and A2C on CartPole-v1: a decision as training makes it, an update of two sizes, and whole iterations.
 
 use brasa::a2c::{A2c, A2cConfig};
+use brasa::buffers::Discounts;
 use brasa::core::ActorCritic;
 use brasa::env::named_rng;
 use brasa::nn::{ActorCriticConfig, MlpActorCritic};
@@ -45,7 +46,7 @@ fn ppo(criterion: &mut Criterion) {
     let place = place();
     for (size, [n_envs, n_steps, hidden], config) in ppo_sizes() {
         let gradient_steps = config.n_epochs * n_envs * n_steps / config.batch_size;
-        let discounts = [config.gamma, config.gae_lambda];
+        let discounts = Discounts { gamma: config.gamma, gae_lambda: config.gae_lambda };
         bench_update(criterion, "ppo/update", size, &place, gradient_steps as u64, |place| {
             let network = network(hidden, place);
             let mut envs = cart_poles(n_envs, &place.device);
@@ -67,7 +68,7 @@ fn a2c(criterion: &mut Criterion) {
         ("2048-rows", [64, 32, 256], A2cConfig { n_steps: 32, ..A2cConfig::default() }),
     ];
     for (size, [n_envs, n_steps, hidden], config) in sizes {
-        let discounts = [config.gamma, config.gae_lambda];
+        let discounts = Discounts { gamma: config.gamma, gae_lambda: config.gae_lambda };
         bench_update(criterion, "a2c/update", size, &place, 1, |place| {
             let network = network(hidden, place);
             let mut envs = cart_poles(n_envs, &place.device);

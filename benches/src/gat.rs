@@ -1,6 +1,6 @@
 //! One layer of graph attention, forward and backward, on a batch of copies of a building, and PPO with a policy over graphs.
 
-use brasa::buffers::Rollout;
+use brasa::buffers::{Discounts, Rollout};
 use brasa::core::{HostEnv, Obs};
 use brasa::env::named_rng;
 use brasa::evacuation::{
@@ -162,7 +162,12 @@ impl Office {
     /// # Panics
     /// Never: all decisions are legal.
     pub fn rollout(&self, n_envs: usize, n_steps: usize, device: &Device) -> Rollout<Obs, Tensor<2>> {
-        collect(&mut self.envs(n_envs, device), &self.policy(device), n_steps, [0.999, 0.95])
+        collect(
+            &mut self.envs(n_envs, device),
+            &self.policy(device),
+            n_steps,
+            Discounts { gamma: 0.999, gae_lambda: 0.95 },
+        )
     }
 }
 

@@ -5,7 +5,7 @@ pub mod sac;
 pub mod team_dqn;
 pub mod team_loop;
 
-use brasa::buffers::{Rollout, RolloutBuffer};
+use brasa::buffers::{Discounts, Rollout, RolloutBuffer};
 use brasa::classic::{CartPole, Pendulum};
 use brasa::core::{ActorCritic, Explore, HostEnv, Schedule, VecEnv};
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
@@ -90,12 +90,11 @@ pub fn cart_pole_config() -> PpoConfig {
     }
 }
 
-/// Collects a rollout of `n_steps` steps per environment with `policy`, for updates. `discounts` are gamma and the lambda of generalized
-/// advantage estimation.
+/// Collects a rollout of `n_steps` steps per environment with `policy`, for updates.
 ///
 /// # Panics
 /// If an environment fails.
-pub fn collect<E, P>(env: &mut E, policy: &P, n_steps: usize, discounts: [f64; 2]) -> Rollout<E::Obs, Tensor<2>>
+pub fn collect<E, P>(env: &mut E, policy: &P, n_steps: usize, discounts: Discounts) -> Rollout<E::Obs, Tensor<2>>
 where
     E: VecEnv<Action = Tensor<2>>,
     P: ActorCritic<Obs = E::Obs, Action = Tensor<2>>,
@@ -112,7 +111,6 @@ where
         let before = std::mem::replace(&mut obs, step.obs.clone());
         buffer.push(before, action, decision, &step);
     }
-    let [gamma, gae_lambda] = discounts;
     let value_of = |obs| policy.value(obs);
-    buffer.finish(policy.value(obs), value_of, gamma, gae_lambda).expect("their specification is right")
+    buffer.finish(policy.value(obs), value_of, discounts).expect("their specification is right")
 }

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p example-buffers --example rollout_and_gae`
 
-use brasa_buffers::RolloutBuffer;
+use brasa_buffers::{Discounts, RolloutBuffer};
 use brasa_classic::CartPole;
 use brasa_core::{Decision, HostEnv, Obs, StepBatch, VecEnv};
 use brasa_device::open_named;
@@ -43,7 +43,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let decision = Decision { log_prob: Tensor::zeros([N_ENVS], &device), value: Some(estimate) };
             buffer.push(std::mem::replace(&mut obs, step.obs.clone()), action, decision, &step);
         }
-        let rollout = buffer.finish(value(&obs), |obs| value(&obs), GAMMA, lambda)?;
+        let discounts = Discounts { gamma: GAMMA, gae_lambda: lambda };
+        let rollout = buffer.finish(value(&obs), |obs| value(&obs), discounts)?;
         let advantage = numbers(rollout.advantage)[0];
         let expected = by_definition(&steps, lambda);
         println!("lambda {lambda:4}: the first advantage is {advantage:.5}, by its definition {expected:.5}");

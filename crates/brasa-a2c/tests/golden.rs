@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use brasa_a2c::{A2c, A2cConfig};
-use brasa_buffers::{Rollout, RolloutBuffer};
+use brasa_buffers::{Discounts, Rollout, RolloutBuffer};
 use brasa_core::env::{Space, named_rng};
 use brasa_core::{Decision, Learner, Obs, Progress, Schedule, StepBatch, Successor};
 use brasa_nn::{ActorCriticConfig, AdamConfig, MlpActorCritic, Persist, RmsPropConfig, RmsPropStyle};
@@ -79,8 +79,9 @@ fn rollout(golden: &Golden, case: &Case, device: &Device) -> Rollout<Obs, Tensor
         // A value that must have no effect: every recorded end is a termination.
         buffer.push(obs, part(&r.action, t), decision, &step);
     }
+    let discounts = Discounts { gamma: case.gamma, gae_lambda: case.gae_lambda };
     buffer
-        .finish(column(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), case.gamma, case.gae_lambda)
+        .finish(column(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), discounts)
         .expect("no row was truncated")
 }
 

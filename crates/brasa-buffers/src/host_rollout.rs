@@ -4,8 +4,8 @@ use brasa_core::env::{BatchSlabs, EnvSpec};
 use brasa_core::{HostDecisions, HostObs, HostStepper};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::Rollout;
 use crate::rollout::{Estimated, Steps, values_of};
+use crate::{Discounts, Rollout};
 
 /// The steps of one rollout as numbers, row by row: [`crate::RolloutBuffer`] for environments that step in the memory of the CPU. Its
 /// memory becomes that of the [`Rollout`].
@@ -85,7 +85,7 @@ impl HostRollout {
         env: &dyn HostStepper<Obs = O, Action = A>,
         next_obs: O,
         value_of: impl Fn(O) -> Tensor<1>,
-        [gamma, gae_lambda]: [f64; 2],
+        discounts: Discounts,
         device: &Device,
     ) -> Rollout<O, A> {
         let n = self.reward.len();
@@ -112,7 +112,7 @@ impl HostRollout {
             elapsed: self.elapsed.map(column),
         };
         let Estimated { value, advantage, returns } =
-            steps.estimate(value, last_value, end_value, [n / self.n_rows, self.n_rows], [gamma, gae_lambda]);
+            steps.estimate(value, last_value, end_value, [n / self.n_rows, self.n_rows], discounts);
         Rollout { obs, action: env.action(action), log_prob: column(log_prob), value, advantage, returns }
     }
 }

@@ -37,4 +37,4 @@ pub use brasa_kernels::{GaeInput, gae, gae_on_host};
 pub use compact::{Compact, Packed, Precision};
 pub use host_rollout::HostRollout;
 pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
-pub use rollout::{MOST_VALUED_ROWS, Rollout, RolloutBuffer};
+pub use rollout::{Discounts, MOST_VALUED_ROWS, Rollout, RolloutBuffer};

@@ -9,6 +9,15 @@ use rand::seq::SliceRandom;
 
 use crate::{BufferError, GaeInput, gae};
 
+/// The discounts of generalized advantage estimation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Discounts {
+    /// Of rewards, per unit of time: a step of duration `d` is discounted by `gamma^d`.
+    pub gamma: f64,
+    /// Of temporal differences, per step.
+    pub gae_lambda: f64,
+}
+
 /// Storage for `n_steps` steps of `n_rows` rows on a non-autodiff device, allocated once.
 ///
 /// Step t of row i is at index `t * n_rows + i`.
@@ -204,8 +213,6 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
     /// Estimates advantages and empties the buffer. `last_value` is the value of the next observations, `value_of` evaluates
     /// observations before a reset, and all stored ones if the decisions had no values.
     ///
-    /// `gamma` discounts one unit of time; a step of duration `d` is discounted by `gamma^d`.
-    ///
     /// # Errors
     /// [`BufferError::EarlyTruncation`] if a row was truncated where [`EnvSpec::truncation_interval`] permits no truncation: its successor
     /// was overwritten. On a device whose memory the host cannot read, [`RolloutBuffer::early_truncations`] counts them instead.
@@ -216,8 +223,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         &mut self,
         last_value: Tensor<1>,
         value_of: impl Fn(O) -> Tensor<1>,
-        gamma: f64,
-        gae_lambda: f64,
+        discounts: Discounts,
     ) -> Result<Rollout<O, A>, BufferError> {
         assert!(self.is_full(), "{} of {} steps are stored", self.filled, self.n_steps);
         self.filled = 0;
@@ -246,7 +252,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         };
         let end_value = Some(self.end_value.clone());
         let Estimated { value, advantage, returns } =
-            steps_of_rows.estimate(value, last_value, end_value, [steps, rows], [gamma, gae_lambda]);
+            steps_of_rows.estimate(value, last_value, end_value, [steps, rows], discounts);
         let (action, log_prob) = (self.action.finish(), self.log_prob.finish());
         if let Some(early) = self.early.take_if(|early| runs_on_host(&early.device()))
             // Host only.
@@ -315,7 +321,7 @@ impl Steps {
         last_value: Tensor<1>,
         end_value: Option<Tensor<1>>,
         [steps, rows]: [usize; 2],
-        [gamma, gae_lambda]: [f64; 2],
+        Discounts { gamma, gae_lambda }: Discounts,
     ) -> Estimated {
         let Self { reward, terminated, truncated, elapsed } = self;
         let episode_end = terminated.clone().max_pair(truncated);
@@ -374,6 +380,10 @@ mod tests {
 
     use super::*;
 
+    fn discounts(gamma: f64, gae_lambda: f64) -> Discounts {
+        Discounts { gamma, gae_lambda }
+    }
+
     /// Two rows, three steps: row 0 is truncated at step 1, row 1 continues.
     #[test]
     fn the_successor_of_a_truncated_step_is_the_one_before_the_reset() {
@@ -395,7 +405,7 @@ mod tests {
             let decision = Decision { log_prob: zero(), value: Some(row(10.0 * step as f32, 1.0)) };
             buffer.push(obs.clone(), obs.clone(), decision, &batch);
         }
-        let rollout = buffer.finish(row(50.0, 1.0), |_| row(100.0, 7.0), 0.5, 0.0).expect("it fits");
+        let rollout = buffer.finish(row(50.0, 1.0), |_| row(100.0, 7.0), discounts(0.5, 0.0)).expect("it fits");
         let advantage = rollout.advantage.into_data().try_to_vec::<f32>().expect("f32");
         // Row 0: values 0, 10, 20, then 50; 100 at the truncated step. Row 1: values 1 throughout; 7 must not be used.
         assert_eq!(advantage[0], 1.0 + 0.5 * 10.0 - 0.0);
@@ -433,7 +443,7 @@ mod tests {
             evaluated.set(evaluated.get() + 1);
             obs.reshape([3])
         };
-        let rollout = buffer.finish(column([0.0; 3]), value_of, 1.0, 0.0).expect("it fits");
+        let rollout = buffer.finish(column([0.0; 3]), value_of, discounts(1.0, 0.0)).expect("it fits");
         assert_eq!(evaluated.get(), 3);
         let advantage = rollout.advantage.into_data().try_to_vec::<f32>().expect("f32");
         for (i, advantage) in advantage.into_iter().enumerate() {
@@ -473,7 +483,7 @@ mod tests {
                 let decision = Decision { log_prob: row(0.0, 0.0), value: Some(row(0.0, 0.0)) };
                 buffer.push(obs.clone(), obs.clone(), decision, &batch);
             }
-            let finished = buffer.finish(row(0.0, 0.0), |_| row(0.0, 0.0), 0.9, 0.9);
+            let finished = buffer.finish(row(0.0, 0.0), |_| row(0.0, 0.0), discounts(0.9, 0.9));
             assert!(!buffer.is_full(), "it can be filled again");
             let counted = buffer.early_truncations().map(|early| early.into_scalar::<f32>() > 0.0);
             assert_eq!(counted.unwrap_or(finished.is_err()), refused, "interval {interval}, {cuts:?}");
@@ -501,7 +511,7 @@ mod tests {
             buffer.push(obs.clone(), obs.clone(), decision, &batch);
         }
         let advantage = buffer
-            .finish(one(40.0), |_| one(99.0), 0.5, 0.8)
+            .finish(one(40.0), |_| one(99.0), discounts(0.5, 0.8))
             .expect("it fits")
             .advantage
             .into_data()
@@ -535,7 +545,7 @@ mod tests {
             buffer.push(obs.clone(), obs.clone(), Decision { log_prob: one(0.0), value: Some(one(1.0)) }, &batch);
         }
         let advantage = buffer
-            .finish(one(9.0), |_| one(0.0), 0.0, 0.0)
+            .finish(one(9.0), |_| one(0.0), discounts(0.0, 0.0))
             .expect("it fits")
             .advantage
             .into_data()
@@ -561,7 +571,7 @@ mod tests {
             };
             let decision = Decision { log_prob: flag.clone(), value: Some(flag.clone()) };
             buffer.push(obs.clone(), obs, decision, &batch);
-            buffer.finish(flag.clone(), |_| flag.clone(), 0.9, 0.9).expect("it fits")
+            buffer.finish(flag.clone(), |_| flag.clone(), discounts(0.9, 0.9)).expect("it fits")
         };
         let first = push(obs.clone());
         let second = push(obs * 2.0);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use brasa_buffers::{Rollout, RolloutBuffer};
+use brasa_buffers::{Discounts, Rollout, RolloutBuffer};
 use brasa_core::env::{Space, named_rng};
 use brasa_core::{ActorCritic, Decision, Learner, Obs, Progress, Schedule, StepBatch, Successor};
 use brasa_nn::{ActorCriticConfig, MlpActorCritic, NamedParam, load_params, named_params};
@@ -120,8 +120,9 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
         // A value that must have no effect: every recorded end is a termination.
         buffer.push(obs, matrix(&r.action, t, width), decision, &step);
     }
+    let discounts = Discounts { gamma: case.gamma, gae_lambda: case.gae_lambda };
     buffer
-        .finish(vector(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), case.gamma, case.gae_lambda)
+        .finish(vector(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), discounts)
         .expect("no row was truncated")
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::thread;
 
-use brasa_buffers::{HostRollout, MOST_VALUED_ROWS, Rollout, RolloutBuffer};
+use brasa_buffers::{Discounts, HostRollout, MOST_VALUED_ROWS, Rollout, RolloutBuffer};
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, field, named_rng};
 use brasa_core::{
@@ -43,8 +43,7 @@ struct Rollouts<E: VecEnv> {
     buffer: Option<RolloutBuffer<E::Obs, E::Action>>,
     device: Device,
     n_steps: usize,
-    /// Of rewards and of advantages.
-    discounts: [f64; 2],
+    discounts: Discounts,
     seed: u64,
 }
 
@@ -80,7 +79,8 @@ where
         let obs = env.reset(run.seed)?;
         moments.merge(&mut env);
         let tally = Tally::new(Counters::begin(learner.gamma()));
-        let (n_steps, discounts) = (learner.n_steps(), [learner.gamma(), learner.gae_lambda()]);
+        let discounts = Discounts { gamma: learner.gamma(), gae_lambda: learner.gae_lambda() };
+        let n_steps = learner.n_steps();
         let rollouts = Rollouts { env, obs, buffer: None, device, n_steps, discounts, seed: own_seed(run.seed) };
         Ok(Self { rollouts, learner, run, tally, moments, is_pipelined: false, ahead: None })
     }
@@ -167,7 +167,8 @@ where
                 let decision = Decision { log_prob: zeros(), value: Some(zeros()) };
                 buffer.push(one.clone(), chosen.clone(), decision, &step);
             }
-            let finish = || buffer.finish(zeros(), |obs| policy.value(obs), 0.99, 0.95).expect("no row was truncated");
+            let discounts = Discounts { gamma: 0.99, gae_lambda: 0.95 };
+            let finish = || buffer.finish(zeros(), |obs| policy.value(obs), discounts).expect("no row was truncated");
             Ok::<_, X>(passing_work(finish).expect("it measures, as before"))
         })?;
         let valuing = match values_come_with_actions {
@@ -290,8 +291,7 @@ impl<E: VecEnv> Rollouts<E> {
         let last_value = policy.value(self.obs.clone());
         let value_of = |obs| policy.value(obs);
         let buffer = self.buffer.as_mut().expect("there is at least one step");
-        let [gamma, gae_lambda] = self.discounts;
-        Ok(buffer.finish(last_value, value_of, gamma, gae_lambda)?)
+        Ok(buffer.finish(last_value, value_of, self.discounts)?)
     }
 
     /// The same without tensors, for environments in the memory of the CPU.
