@@ -146,6 +146,7 @@ impl<M: Module> Held<M> {
         }
     }
 
+    /// Whether recordings may use the numbers.
     pub(crate) fn is_held(&self) -> bool {
         self.numbers.as_ref().is_some_and(|(_, numbers)| numbers.is_held())
     }
@@ -166,11 +167,15 @@ impl<M: Module> Changing for Held<M> {
     }
 
     fn hold(&mut self) {
-        if self.places().iter().any(|place| !place.is_held()) || self.numbers.is_none() {
+        if !self.is_held() {
             let mut numbers = InPlace::from(self.weights());
             numbers.hold();
             self.numbers = Some((self.get().clone(), numbers));
         }
+    }
+
+    fn is_held(&mut self) -> bool {
+        Held::is_held(self)
     }
 
     fn places(&mut self) -> Vec<&mut InPlace> {
@@ -181,5 +186,55 @@ impl<M: Module> Changing for Held<M> {
         if self.numbers.is_some() {
             self.module = OnceLock::new();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::{AdamConfig, Init, Linear, Trainable, named_params};
+
+    fn layer(device: &Device) -> Linear {
+        Linear::new(2, 1, Init::FanIn, device, &mut ChaCha8Rng::seed_from_u64(0))
+    }
+
+    fn weights(layer: &Linear) -> Vec<f32> {
+        named_params(layer).into_iter().flat_map(|param| param.values).collect()
+    }
+
+    #[test]
+    fn numbers_that_are_held_are_written_in_place_and_copied_for_others() {
+        let device = brasa_test::device();
+        let (mut plain, mut held) = (Held::new(layer(&device)), Held::new(layer(&device)));
+        Changing::hold(&mut held);
+        assert!(held.is_held() && !plain.is_held());
+        let before = held.get().clone();
+        let kept = weights(&before);
+        for tau in [0.25, 1.0] {
+            let other = Linear::new(2, 1, Init::FanIn, &device, &mut ChaCha8Rng::seed_from_u64(1));
+            plain.follow(&other, tau);
+            held.follow(&other, tau);
+            assert!(held.is_held());
+            assert_eq!(weights(held.get()), weights(plain.get()));
+        }
+        assert_ne!(weights(held.get()), kept);
+        assert_eq!(weights(&before), kept, "who got the module before has its numbers");
+        held.set(before);
+        assert!(!Changing::is_held(&mut held) && !held.clone().is_held());
+    }
+
+    /// Recordings of the old weights would change memory that is no longer theirs.
+    #[test]
+    fn a_module_that_was_replaced_is_not_held() {
+        let device = brasa_test::device();
+        let mut trainable = Trainable::new(layer(&device.autodiff()), AdamConfig::default()).expect("sound");
+        Changing::hold(&mut trainable);
+        assert!(Changing::is_held(&mut trainable));
+        let other = trainable.module().clone();
+        trainable.set_module(other);
+        assert!(!Changing::is_held(&mut trainable));
     }
 }

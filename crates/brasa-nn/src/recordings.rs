@@ -30,7 +30,11 @@ pub trait Changing {
     #[doc(hidden)]
     fn hold(&mut self);
 
-    /// These numbers; empty before [`Changing::hold`].
+    /// Whether all numbers are there. They are not before [`Changing::hold`], and where somebody has replaced some.
+    #[doc(hidden)]
+    fn is_held(&mut self) -> bool;
+
+    /// These numbers.
     #[doc(hidden)]
     fn places(&mut self) -> Vec<&mut InPlace>;
 
@@ -203,8 +207,7 @@ impl<B: Rows, O: Copied> Recordings<B, O> {
             return compute(learner, update.batch, update.numbers);
         };
         // Weights that were replaced from outside are elsewhere.
-        let is_held = |part: &mut &mut dyn Changing| part.places().iter().all(|place| place.is_held());
-        if !learner.changing().iter_mut().all(is_held) {
+        if !learner.changing().into_iter().all(|part| part.is_held()) {
             self.recordings.clear();
         }
         let key = Key::of(&update);

@@ -375,6 +375,10 @@ impl<M: Module> Changing for Trainable<M> {
         self.places().into_iter().for_each(InPlace::hold);
     }
 
+    fn is_held(&mut self) -> bool {
+        self.plain.is_held() && self.places().iter().all(|place| place.is_held())
+    }
+
     fn places(&mut self) -> Vec<&mut InPlace> {
         let mut places = self.plain.places();
         if let Moments::Device { first, second } = &mut self.state.moments {
