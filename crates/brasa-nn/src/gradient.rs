@@ -1,7 +1,7 @@
-//! Gradients of all parameters of a module, and its weights, parameter by parameter.
+//! Gradients of all parameters of a module, its weights, and their number, parameter by parameter.
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Gradients, Tensor};
+use burn::tensor::{Device, Gradients, Tensor};
 
 use crate::trainable::{Kept, row};
 
@@ -35,6 +35,32 @@ impl Gradient {
         }
         self.kept = other.kept;
         self
+    }
+}
+
+/// Counts the numbers of parameters and finds their device.
+#[derive(Default)]
+pub(crate) struct Count {
+    pub sizes: Vec<usize>,
+    pub device: Option<Device>,
+    /// Whether no gradient reaches a parameter.
+    pub kept: Vec<bool>,
+}
+
+impl Count {
+    pub fn of<M: Module>(module: &M) -> Self {
+        let mut count = Self::default();
+        module.visit(&mut count);
+        count
+    }
+}
+
+impl ModuleVisitor for Count {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        self.sizes.push(value.dims().iter().product());
+        self.device = Some(value.device());
+        self.kept.push(!value.is_require_grad());
     }
 }
 

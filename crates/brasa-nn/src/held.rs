@@ -7,9 +7,9 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use crate::Changing;
-use crate::gradient::Weights;
+use crate::gradient::{Count, Weights};
 use crate::polyak::soft_update;
-use crate::trainable::{Count, with_weights};
+use crate::trainable::with_weights;
 
 /// Flat numbers. From [`InPlace::hold`] on, new ones are written over the old ones, and nobody else has a handle to their memory for longer than a
 /// computation.

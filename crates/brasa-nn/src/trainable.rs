@@ -10,7 +10,7 @@ use brasa_kernels::{HostTensor, clip_scale, concat, runs_on_host, split};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
-use crate::gradient::{Flatten, Gradient, Numbers};
+use crate::gradient::{Count, Flatten, Gradient, Numbers};
 use crate::held::{Held, InPlace};
 use crate::optimizer::{Moments, OptimizerStep, are_zero};
 use crate::{Changing, LossScale, NnError, OptimizerConfig, OptimizerState};
@@ -419,32 +419,6 @@ pub(crate) fn clipped(grads: Tensor<2>, clip: Option<Clip>) -> Tensor<2> {
         }
         Some(Clip::Value(limit)) => grads.clamp(-limit, limit),
         None => grads,
-    }
-}
-
-/// Counts the numbers of parameters and finds their device.
-#[derive(Default)]
-pub(crate) struct Count {
-    pub(crate) sizes: Vec<usize>,
-    device: Option<Device>,
-    /// Whether no gradient reaches a parameter.
-    kept: Vec<bool>,
-}
-
-impl Count {
-    pub(crate) fn of<M: Module>(module: &M) -> Self {
-        let mut count = Self::default();
-        module.visit(&mut count);
-        count
-    }
-}
-
-impl ModuleVisitor for Count {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let value = param.val();
-        self.sizes.push(value.dims().iter().product());
-        self.device = Some(value.device());
-        self.kept.push(!value.is_require_grad());
     }
 }
 
