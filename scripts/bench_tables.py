@@ -32,6 +32,7 @@ SECTIONS = [
     ("Decisions", r"(?!exported-policy).+/act", "env steps"),
     ("Updates", r".+/(update|products)", "gradient steps"),
     ("Iterations of training", r".+/iteration", "env steps"),
+    ("Losses, forward and derivatives", r".+/(critic-)?loss(-written-out)?", "rows"),
     ("Networks", r"(mlp/.+|gat-.+/forward-backward)", "rows"),
     ("Advantage estimation", r"gae/.+", "steps"),
     ("Replay", r"(prioritized-)?replay/.+", "transitions"),
