@@ -2,7 +2,7 @@
 //!
 //! A small network spends most of its time outside of products: in autodiff and in passes over memory. Here product,
 //! bias and activation are one autodiff node. On the CPU, bias and activation are one pass over the product, and the
-//! gradient of the activation is computed from the stored result. On GPUs the product is Burn's, and each pass after it one
+//! gradient of the activation is computed from the stored result. On GPUs each pass after the product is one
 //! kernel. Products are computed in the format of [`brasa_device::autocast`], everything else in that of the input.
 
 use brasa_device::{Precision, autocast, precision};

@@ -3,23 +3,177 @@
 use burn::tensor::DType;
 use burn_cubecl::kernel::matmul::init_matmul_output;
 use burn_cubecl::tensor::CubeTensor;
-use cubek::matmul::definition::MatmulElems;
+use cubek::matmul::definition::{MatmulElems, MatmulSetupError};
 use cubek::matmul::launch::launch_ref;
-use cubek::matmul::multi_level;
+use cubek::matmul::multi_level::Strategy as Kernel;
 use cubek::matmul::strategy::Strategy;
 use cubek::std::InputBinding;
 
 use super::cubecl::prelude::*;
 
 /// `lhs rhs` without tensor cores, which would round the factors. Neither may be empty.
+///
+/// With the feature `autotune`, the first product of a size runs all [`candidates`], and later ones run the fastest.
 pub(crate) fn exact(lhs: CubeTensor, rhs: CubeTensor) -> CubeTensor {
     let out = init_matmul_output(&lhs, &rhs, DType::F32);
+    #[cfg(feature = "autotune")]
+    tuned::multiply(lhs, rhs, &out);
+    #[cfg(not(feature = "autotune"))]
+    multiply(&standard(), lhs, rhs, &out).expect("this product needs no special hardware");
+    out
+}
+
+/// What Burn itself falls back to on devices without tensor cores.
+fn standard() -> Kernel {
+    Kernel::SimpleUnit(Default::default())
+}
+
+/// Writes the product by one kernel.
+///
+/// # Errors
+/// If the device cannot run it.
+fn multiply(kernel: &Kernel, lhs: CubeTensor, rhs: CubeTensor, out: &CubeTensor) -> Result<(), MatmulSetupError> {
     let elem = f32::elem_type_native();
     let input = |factor: CubeTensor| InputBinding::new(factor.binding(), elem);
-    // What Burn itself falls back to on devices without tensor cores.
-    let strategy = Strategy::MultiLevel(multi_level::Strategy::SimpleUnit(Default::default()));
+    let strategy = Strategy::MultiLevel(kernel.clone());
     let mut elems = MatmulElems::from_single_dtype(elem);
     launch_ref(&strategy, &out.client, input(lhs), input(rhs), out.clone().binding(), &mut elems)
-        .expect("this product needs no special hardware");
-    out
+}
+
+/// The choice of a kernel by measurement.
+#[cfg(feature = "autotune")]
+mod tuned {
+    use burn_cubecl::CubeTuneId;
+    use burn_cubecl::cubecl::tune::{LocalTuner, Tunable, TunableSet, local_tuner};
+    use cubek::matmul::multi_level::routines::TileSizeSelection;
+    use cubek::matmul::multi_level::routines::batch::double_unit::DoubleUnitSelectionArgs;
+    use cubek::matmul::multi_level::routines::batch::simple_unit::SimpleUnitSelectionArgs;
+    use cubek::matmul::routine::BlueprintStrategy;
+    use cubek::matmul::tune_key::MatmulAutotuneKey;
+
+    use super::*;
+
+    /// Factors and result.
+    type Inputs = (CubeTensor, CubeTensor, CubeTensor);
+
+    /// Kernels without tensor cores.
+    pub(super) fn candidates() -> [Kernel; 6] {
+        let small = TileSizeSelection::MinTileSize;
+        let double = |tile_size| BlueprintStrategy::Inferred(DoubleUnitSelectionArgs { tile_size });
+        [
+            standard(),
+            Kernel::SimpleUnit(BlueprintStrategy::Inferred(SimpleUnitSelectionArgs { tile_size: small })),
+            Kernel::DoubleUnit(double(TileSizeSelection::MaxTileSize)),
+            Kernel::DoubleUnit(double(small)),
+            Kernel::Gemm(BlueprintStrategy::Inferred(Default::default())),
+            Kernel::Naive,
+        ]
+    }
+
+    pub(super) fn multiply(lhs: CubeTensor, rhs: CubeTensor, out: &CubeTensor) {
+        static TUNER: LocalTuner<MatmulAutotuneKey, CubeTuneId> = local_tuner!();
+        let (client, id) = (lhs.client.clone(), CubeTuneId::new(&lhs.client, &lhs.device));
+        let set = TUNER.init(&id, || {
+            let set = TunableSet::new(size, |_: &_, (lhs, rhs, out): &Inputs| (lhs.clone(), rhs.clone(), out.copy()));
+            candidates().into_iter().fold(set, |set, kernel| {
+                set.with(Tunable::new(&kernel.to_string(), move |(lhs, rhs, out): Inputs| {
+                    super::multiply(&kernel, lhs, rhs, &out).map_err(|error| format!("{error:?}"))
+                }))
+            })
+        });
+        TUNER.execute(&id, &client, set, (lhs, rhs, out.clone()));
+    }
+
+    /// Sizes and layouts that share a choice.
+    fn size((lhs, rhs, _): &Inputs) -> MatmulAutotuneKey {
+        let elem = f32::elem_type_native();
+        MatmulAutotuneKey::generate(
+            &lhs.client,
+            lhs.meta.shape(),
+            rhs.meta.shape(),
+            lhs.meta.strides(),
+            rhs.meta.strides(),
+            lhs.meta.tiling,
+            rhs.meta.tiling,
+            elem,
+            elem,
+            elem,
+            None,
+            None,
+        )
+    }
+}
+
+#[cfg(all(test, feature = "autotune"))]
+mod tests {
+    use burn::tensor::Tensor;
+
+    use super::*;
+
+    /// The factors of a product whose terms are small integers, so that every order of sums gives the same bits.
+    fn factors(members: usize, [rows, inner, columns]: [usize; 3], device: &burn::tensor::Device) -> [Tensor<3>; 2] {
+        let numbers = |n: usize, step: usize| (0..n).map(|i| ((i * step) % 7) as f32 - 3.0).collect::<Vec<_>>();
+        let make = |shape: [usize; 3], step| {
+            let flat = Tensor::<1>::from_data(numbers(shape.iter().product(), step).as_slice(), device);
+            flat.reshape(shape)
+        };
+        [make([members, rows, inner], 3), make([members, inner, columns], 5)]
+    }
+
+    #[test]
+    fn every_candidate_gives_the_same_product() {
+        let device = brasa_test::device();
+        if brasa_device::runs_on_host(&device) {
+            eprintln!("SKIPPED: BRASA_TEST_DEVICE names no GPU");
+            return;
+        }
+        for kernel in tuned::candidates() {
+            for (members, sizes) in [
+                (1, [32, 64, 64]),
+                (1, [1, 1, 1]),
+                (1, [1, 7, 126]),
+                (1, [126, 1, 7]),
+                (1, [7, 126, 1]),
+                (1, [33, 5, 2]),
+                (2, [65, 31, 129]),
+                (3, [4, 300, 17]),
+                (1, [130, 64, 260]),
+            ] {
+                for turned in [[false, false], [true, false], [false, true]] {
+                    let [mut lhs, mut rhs] = factors(members, sizes, &device);
+                    // The same numbers, stored by columns.
+                    let by_columns = |x: Tensor<3>| x.swap_dims(1, 2).mul_scalar(1.0).swap_dims(1, 2);
+                    if turned[0] {
+                        lhs = by_columns(lhs);
+                    }
+                    if turned[1] {
+                        rhs = by_columns(rhs);
+                    }
+                    let expected: Vec<f32> = {
+                        let numbers = |x: &Tensor<3>| x.clone().into_data().iter::<f32>().collect::<Vec<_>>();
+                        let (lhs, rhs) = (numbers(&lhs), numbers(&rhs));
+                        let [rows, inner, columns] = sizes;
+                        let cell = |member: usize, row: usize, column: usize| {
+                            let terms = (0..inner).map(|i| {
+                                lhs[(member * rows + row) * inner + i] * rhs[(member * inner + i) * columns + column]
+                            });
+                            terms.sum::<f32>()
+                        };
+                        let cells = (0..members * rows * columns)
+                            .map(|i| cell(i / (rows * columns), i / columns % rows, i % columns));
+                        cells.collect()
+                    };
+                    let memory = |x: Tensor<3>| super::super::on_device(&x).expect("f32 on a GPU");
+                    let (lhs, rhs) = (memory(lhs), memory(rhs));
+                    let out = init_matmul_output(&lhs, &rhs, DType::F32);
+                    if let Err(error) = multiply(&kernel, lhs, rhs, &out) {
+                        println!("{kernel} does not run for {sizes:?}: {error:?}");
+                        continue;
+                    }
+                    let found: Vec<f32> = super::super::from_device::<3>(out).into_data().iter::<f32>().collect();
+                    assert_eq!(found, expected, "{kernel}: {members} of {sizes:?}, by columns {turned:?}");
+                }
+            }
+        }
+    }
 }
