@@ -13,7 +13,8 @@ if { ! command -v cmake >/dev/null || ! libclang; } && command -v apt-get >/dev/
   apt-get install -y --no-install-recommends cmake g++ libclang-dev >/dev/null 2>&1 || true
 fi
 if command -v cmake >/dev/null && command -v c++ >/dev/null && libclang; then
-  cargo test -p brasa-energy --features highs --lib --test suite -- optimum program::
+  cargo test -p brasa-lp --features highs
+  cargo test -p brasa-energy --features highs --lib --test suite -- optimum
 else
   echo "!!! HiGHS SKIPPED: it cannot be built (apt install cmake g++ libclang-dev)" >&2
 fi

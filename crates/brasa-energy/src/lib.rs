@@ -30,8 +30,6 @@ mod error;
 mod ledger;
 #[cfg(feature = "optimum")]
 mod optimum;
-#[cfg(feature = "optimum")]
-mod program;
 mod quantiles;
 mod remarks;
 mod rows;

@@ -5,10 +5,23 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use brasa_env::{ComparisonMemory, Outcome};
+use brasa_env::{ComparisonMemory, Outcome, field};
+use brasa_lp::{Program, Solution};
 
-use crate::program::BYTES_PER_TERM;
+use crate::EnergyError;
 use crate::scenario::BOUND;
+
+/// Memory that a program and its solver take per term, in bytes: 450 to 800 were measured with Clarabel.
+const BYTES_PER_TERM: f64 = 800.0;
+
+/// The solution of a program, if this machine has the memory for it.
+///
+/// # Errors
+/// [`EnergyError::Optimum`] without a solution, [`EnergyError::Field`] without the memory.
+pub(crate) fn solve(program: &Program) -> Result<Solution, EnergyError> {
+    field::fits_in_memory("optimum", true, program.n_terms() as f64 * BYTES_PER_TERM)?;
+    program.solve().map_err(|error| EnergyError::Optimum(error.to_string()))
+}
 
 /// An optimum with perfect foresight: what a schedule reaches, and what no controller can exceed.
 ///

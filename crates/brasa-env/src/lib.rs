@@ -89,7 +89,7 @@ pub use executor::{Choice, Executor, execute};
 pub use extensions::{Extensions, GraphEdges, GraphSpec, GraphWorld, PairSpec};
 pub use field::InvalidField;
 pub use one_variant::one_variant;
-pub use play::{EpisodeSeries, MAX_EPISODE_STEPS, count_step, play_episodes, steps_played};
+pub use play::{EpisodeSeries, MAX_EPISODE_STEPS, Playing, count_step, play_episodes, steps_played};
 pub use random::RandomController;
 pub use render::{Frame, RenderedBatch, RenderedEnv, Shown, play_rendered};
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};

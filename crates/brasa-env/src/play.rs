@@ -58,7 +58,8 @@ pub const MAX_EPISODE_STEPS: u64 = 4 * 365 * 24 * 60;
 /// Steps of episodes in this process.
 static STEPS: AtomicU64 = AtomicU64::new(0);
 
-/// Counts a step of an episode of an evaluation. [`play_episodes`] counts its steps; a scenario that runs episodes itself calls this.
+/// Counts a step of an episode of an evaluation. [`play_episodes`] counts its steps; and so does [`Playing`]; a scenario that runs
+/// episodes without them calls this.
 pub fn count_step() {
     STEPS.fetch_add(1, Ordering::Relaxed);
 }
@@ -68,11 +69,29 @@ pub fn steps_played() -> u64 {
     STEPS.load(Ordering::Relaxed)
 }
 
-/// A batch while a controller runs its episodes.
-pub(crate) struct Playing {
+/// Slabs and actions of a batch while a controller, or anything else that writes actions, runs its episodes.
+///
+/// ```
+/// use brasa_env::{Controller, EnvBatch, EnvError, Playing};
+///
+/// /// The sum of all rewards of `n_steps` steps.
+/// fn total(batch: &mut dyn EnvBatch, controller: &mut dyn Controller, n_steps: usize) -> Result<f32, EnvError> {
+///     let mut playing = Playing::start(batch, 0)?;
+///     let mut total = 0.0;
+///     for _ in 0..n_steps {
+///         playing.step(batch, controller)?;
+///         total += playing.slabs.reward.sum();
+///     }
+///     Ok(total)
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Playing {
+    /// What the latest step, or the reset, wrote.
     pub slabs: BatchSlabs,
+    /// The actions of the latest step, `[n_rows, width]`.
     pub actions: Array2<f32>,
-    /// Episodes that the last step ended.
+    /// Episodes that the latest step ended.
     pub ended: Vec<Episode>,
     counter: EpisodeCounter,
     keeps_episodes: bool,
@@ -80,7 +99,10 @@ pub(crate) struct Playing {
 
 impl Playing {
     /// Resets `batch` with `seed`.
-    pub fn start(batch: &mut dyn EnvBatch, seed: u64) -> Result<Self, EnvError> {
+    ///
+    /// # Errors
+    /// If the batch fails.
+    pub fn start(batch: &mut (dyn EnvBatch + '_), seed: u64) -> Result<Self, EnvError> {
         let spec = batch.spec();
         let mut playing = Self {
             slabs: BatchSlabs::new(spec),
@@ -93,10 +115,25 @@ impl Playing {
         Ok(playing)
     }
 
-    /// One step of `controller` in `batch`.
-    pub fn step(&mut self, batch: &mut dyn EnvBatch, controller: &mut dyn Controller) -> Result<(), EnvError> {
-        self.ended.clear();
+    /// One step with the actions of `controller`.
+    ///
+    /// # Errors
+    /// If the batch or the controller fails.
+    pub fn step(
+        &mut self,
+        batch: &mut (dyn EnvBatch + '_),
+        controller: &mut (dyn Controller + '_),
+    ) -> Result<(), EnvError> {
         controller.act(&self.slabs, self.actions.view_mut())?;
+        self.advance(batch)
+    }
+
+    /// One step with the actions in [`Playing::actions`].
+    ///
+    /// # Errors
+    /// If the batch fails.
+    pub fn advance(&mut self, batch: &mut (dyn EnvBatch + '_)) -> Result<(), EnvError> {
+        self.ended.clear();
         batch.step(self.actions.view(), &mut self.slabs)?;
         count_step();
         // A batch with statistics of its own has the rewards before wrappers changed them.

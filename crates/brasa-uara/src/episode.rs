@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, Controller, EnvBatch, EnvError, EnvRng, Measured, Outcome, count_step, named_rng};
+use brasa_env::{BatchSlabs, Controller, EnvError, EnvRng, Measured, Outcome, Playing, named_rng};
 use ndarray::{Array2, ArrayViewMut2};
 
 use crate::baselines::Heuristic;
@@ -30,36 +30,33 @@ pub(crate) fn play(
 ) -> Result<Vec<Outcome>, EnvError> {
     let n_users = scenario.radio().n_users;
     let mut batch = scenario.batch(envs.clone());
-    let mut slabs = BatchSlabs::new(batch.spec());
-    batch.reset(seed, &mut slabs)?;
-    let mut actions = Array2::zeros((batch.n_rows(), 1));
+    let mut playing = Playing::start(&mut batch, seed)?;
     let mut rules: Vec<RuleMemory> = envs.clone().map(|env| RuleMemory::new(seed, env)).collect();
     let mut running: Vec<Running> = (0..envs.len()).map(|env| Running::new(&batch, env, env < n_traces)).collect();
     while running.iter().any(|episode| !episode.ended) {
         match &mut decider {
-            Decider::Controller(controller) => controller.act(&slabs, actions.view_mut())?,
+            Decider::Controller(controller) => controller.act(&playing.slabs, playing.actions.view_mut())?,
             Decider::Rule(rule) => {
                 for (env, memory) in rules.iter_mut().enumerate().filter(|(env, _)| !running[*env].ended) {
                     let links = memory.decide(scenario, *rule, &batch, env);
                     for (user, link) in links.into_iter().enumerate() {
                         let option = batch.option(env, user, link).expect("rules choose what snapshots allow");
-                        actions[[env * n_users + user, 0]] = option as f32;
+                        playing.actions[[env * n_users + user, 0]] = option as f32;
                     }
                 }
                 // Environments whose episode is over are ignored, but need a legal action.
                 for env in (0..envs.len()).filter(|env| running[*env].ended) {
-                    any_action(scenario, &slabs, env, actions.view_mut());
+                    any_action(scenario, &playing.slabs, env, playing.actions.view_mut());
                 }
             }
         }
         // Traces record links before time advances.
         for (env, episode) in running.iter_mut().enumerate().filter(|(_, episode)| !episode.ended) {
-            episode.before(&batch, env, &actions);
+            episode.before(&batch, env, &playing.actions);
         }
-        batch.step(actions.view(), &mut slabs)?;
-        count_step();
+        playing.advance(&mut batch)?;
         for (env, episode) in running.iter_mut().enumerate().filter(|(_, episode)| !episode.ended) {
-            episode.after(&slabs, env, n_users);
+            episode.after(&playing.slabs, env, n_users);
         }
     }
     Ok(running.into_iter().map(Running::finish).collect())

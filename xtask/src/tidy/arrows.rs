@@ -6,7 +6,7 @@ use super::Finding;
 
 /// Crates by level; a crate may depend on strictly lower levels only.
 const LEVELS: [(u8, &[&str]); 9] = [
-    (0, &["brasa-number"]),
+    (0, &["brasa-lp", "brasa-number"]),
     (1, &["brasa-env", "brasa-exchange", "brasa-device", "brasa-floorplan"]),
     (2, &["brasa-kernels"]),
     (

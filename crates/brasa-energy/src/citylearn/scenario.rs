@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, ops::Range, path::PathBuf, sync::Arc};
 use brasa_env::ComparisonMemory;
 use brasa_env::{
     Baseline, BaselineKind, BatchSlabs, Better, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
-    InvalidField, Outcome, Scenario, Split, Who, find_baseline, fingerprint,
+    InvalidField, Outcome, Scenario, Split, Who, count_step, find_baseline, fingerprint,
 };
 use ndarray::Array2;
 
@@ -190,6 +190,7 @@ impl CityLearn {
             recording.battery_kwh.row_mut(step).assign(&row(balances));
             recording.capacity_kwh = batch.battery_states().map(|state| state.capacity_kwh).collect();
             batch.conclude(&mut slabs);
+            count_step();
             recording.reward.push(slabs.reward[0]);
             flows.battery_change_kwh = after - before;
             // CityLearn does not record losses: they are computed from the other three flows.

@@ -24,6 +24,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use brasa_lp::{Program, Solution, Variable};
+
 use super::config::RewardKind;
 use super::dispatch::{BatteryOrder, Flows};
 use super::reward::terms;
@@ -32,7 +34,7 @@ use super::site::Site;
 use super::world::World;
 use crate::EnergyError;
 use crate::error::fail;
-use crate::program::{Program, Solution, Variable};
+use crate::optimum::solve;
 use crate::scenario::Evaluated;
 use crate::storage::Storage;
 
@@ -205,7 +207,7 @@ pub(crate) struct Plan {
 pub(crate) fn plan(site: &Site, horizon: &Horizon, objective: &Objective) -> Result<Plan, EnergyError> {
     objective.validate()?;
     let relaxed = Programme::new(site, horizon, objective, &Standing::Forgiven);
-    let solution = relaxed.program.solve()?;
+    let solution = solve(&relaxed.program)?;
     let bound = relaxed.bound(&solution);
     let battery = &site.config.battery;
     let low_kwh = battery.storage().low_kwh;
@@ -214,7 +216,7 @@ pub(crate) fn plan(site: &Site, horizon: &Horizon, objective: &Objective) -> Res
     }
     let at_low = relaxed.at_low(&solution, low_kwh + LOW * battery.capacity_kwh);
     let schedule = Programme::new(site, horizon, objective, &Standing::Paid { at_low });
-    let solution = schedule.program.solve()?;
+    let solution = solve(&schedule.program)?;
     Ok(schedule.plan(site, horizon, &solution, bound))
 }
 
@@ -240,7 +242,7 @@ pub(crate) fn plan_ahead(
     if let Some([.., last]) = programme.battery.last() {
         programme.program.add_cost(*last, -kept_value);
     }
-    let solution = programme.program.solve()?;
+    let solution = solve(&programme.program)?;
     let bound = programme.bound(&solution);
     Ok(programme.plan(site, horizon, &solution, bound))
 }
@@ -374,20 +376,16 @@ impl Programme {
             let soft_kwh = grid.soft_limit_kw * hours;
             let most_excess_kwh = most_import_kwh(step) - soft_kwh;
             if objective.grid_excess_kwh > 0.0 && most_excess_kwh > 0.0 {
-                let excess = program.variable(objective.grid_excess_kwh, 0.0, most_excess_kwh);
-                program.at_most([(import, 1.0), (excess, -1.0)], soft_kwh);
+                program.excess(objective.grid_excess_kwh, most_excess_kwh, [(import, 1.0)], soft_kwh);
             }
             if objective.ramp_kw > 0.0 {
                 let now: Vec<_> = exchange.iter().map(|(variable, sign)| (*variable, sign / hours)).collect();
                 if before.is_some() || horizon.grid_kw.is_some() {
                     let most_kw = 2.0 * (most_import_kw + grid.export_limit_kw);
-                    let ramp = program.variable(objective.ramp_kw, 0.0, most_kw);
                     let grid_kw = if before.is_some() { 0.0 } else { horizon.grid_kw.unwrap_or(0.0) };
-                    for sign in [1.0, -1.0] {
-                        let change = now.iter().map(|(variable, factor)| (*variable, sign * factor));
-                        let from = before.iter().flatten().map(|(variable, factor)| (*variable, -sign * factor));
-                        program.at_most(change.chain(from).chain([(ramp, -1.0)]), sign * grid_kw);
-                    }
+                    let from = before.iter().flatten().map(|(variable, factor)| (*variable, -factor));
+                    let change: Vec<_> = now.iter().copied().chain(from).collect();
+                    program.distance(objective.ramp_kw, most_kw, &change, grid_kw);
                 }
                 before = Some(now);
             }
@@ -429,7 +427,7 @@ impl Programme {
     }
 
     fn bound(&self, solution: &Solution) -> f64 {
-        solution.bound + self.constant
+        solution.bound() + self.constant
     }
 }
 

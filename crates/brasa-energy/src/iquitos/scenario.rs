@@ -7,10 +7,9 @@ use std::sync::Arc;
 #[cfg(feature = "optimum")]
 use brasa_env::ComparisonMemory;
 use brasa_env::{
-    Autoreset, Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData,
-    Evaluation, Figure, Outcome, Scenario, Split, Who, count_step, find_baseline, fingerprint,
+    Autoreset, Baseline, BaselineKind, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation,
+    Figure, Outcome, Playing, Scenario, Split, Who, find_baseline, fingerprint,
 };
-use ndarray::Array2;
 
 use super::batch::{IquitosBatch, IquitosSimulation};
 use super::config::IquitosConfig;
@@ -114,19 +113,15 @@ impl Iquitos {
         simulation.world.record();
         simulation.world.set_episode(episode);
         let mut batch = Autoreset::new(simulation);
-        let mut slabs = BatchSlabs::new(batch.spec());
-        let mut actions = Array2::zeros((1, batch.spec().action.width()));
-        batch.reset(episode.seed, &mut slabs)?;
+        let mut playing = Playing::start(&mut batch, episode.seed)?;
         tally.trace.start = Some(year.start_of(&batch.world.state.envs[0]));
         for _ in 0..year.episode_steps() {
-            controller.act(&slabs, actions.view_mut())?;
             let stored_before = batch.soc(0) * year.config.battery.capacity_kwh;
-            batch.step(actions.view(), &mut slabs)?;
-            count_step();
+            playing.step(&mut batch, controller)?;
             // The last step resets the battery, so the stored energy after it is computed from the flows.
             let flows = *batch.flows(0);
             let stored = stored_before + flows.ledger.battery_change_kwh;
-            tally.add(year, &batch.world, stored, &flows, f64::from(slabs.reward[0]));
+            tally.add(year, &batch.world, stored, &flows, f64::from(playing.slabs.reward[0]));
         }
         Ok(tally)
     }

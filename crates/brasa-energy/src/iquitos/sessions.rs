@@ -8,8 +8,9 @@
 
 use std::collections::BTreeMap;
 
+use brasa_lp::{Program, Solution, Variable};
+
 use super::config::VehicleConfig;
-use crate::program::{Program, Solution, Variable};
 
 /// A vehicle at a socket.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -29,13 +29,15 @@
 
 use std::ops::Range;
 
+use brasa_lp::{Program, Solution, Variable};
+
 use super::arrivals::Car;
 use super::config::LimitMode;
 use super::site::Site;
 use super::sockets::{MET_KWH, Sockets};
 use super::stays::{Guests, Horizon, Stay, choices, fewest_steps, most_steps};
 use crate::EnergyError;
-use crate::program::{Program, Solution, Variable};
+use crate::optimum::solve;
 
 /// Smallest limit and smallest need in a programme, in kWh: an interior point needs some room. More room keeps a bound a bound.
 const ROOM_KWH: f64 = 1e-6;
@@ -387,8 +389,7 @@ impl<'a> Programme<'a> {
                 if site.config.limits == LimitMode::Penalize && weights.excess_per_kwh > 0.0 {
                     for (sign, limit_kwh, most_kwh) in [(1.0, limit_kwh, most_kwh), (-1.0, back_kwh, -least_kwh)] {
                         if limit_kwh < most_kwh {
-                            let excess = program.variable(weights.excess_per_kwh, 0.0, most_kwh - limit_kwh);
-                            program.at_most([(near, sign), (excess, -1.0)], limit_kwh);
+                            program.excess(weights.excess_per_kwh, most_kwh - limit_kwh, [(near, sign)], limit_kwh);
                         }
                     }
                 }
@@ -407,9 +408,7 @@ impl<'a> Programme<'a> {
                 if weights.ramp_per_kw > 0.0 {
                     if let Some((before, width_kwh)) = before {
                         let width_kwh: f64 = width_kwh + most_kwh - least_kwh;
-                        let ramp = program.variable(weights.ramp_per_kw / hours, 0.0, width_kwh);
-                        program.at_most([(near, 1.0), (before, -1.0), (ramp, -1.0)], 0.0);
-                        program.at_most([(near, -1.0), (before, 1.0), (ramp, -1.0)], 0.0);
+                        program.distance(weights.ramp_per_kw / hours, width_kwh, &[(near, 1.0), (before, -1.0)], 0.0);
                     }
                     before = Some((near, most_kwh - least_kwh));
                 }
@@ -466,7 +465,7 @@ impl<'a> Programme<'a> {
     }
 
     fn plan(&self) -> Result<Plan, EnergyError> {
-        let solution = self.program.solve()?;
+        let solution = solve(&self.program)?;
         let net = |[charge, discharge, _]: &[Variable; 3]| solution.value(*charge) - solution.value(*discharge);
         let battery_kwh = (0..self.horizon.n_steps()).map(|step| self.battery.get(step).map_or(0.0, net)).collect();
         let missed: f64 = self.missed.iter().map(|(variable, price)| price * solution.value(*variable)).sum();
@@ -474,7 +473,7 @@ impl<'a> Programme<'a> {
             battery_kwh,
             cars: self.car_plans(&solution),
             value: self.program.cost_of(&solution) - missed + self.constant,
-            bound: solution.bound + self.constant,
+            bound: solution.bound() + self.constant,
         })
     }
 

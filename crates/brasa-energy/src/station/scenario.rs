@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brasa_env::{
-    Autoreset, Baseline, BaselineKind, BatchSlabs, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData,
-    Evaluation, Figure, Outcome, Scenario, Split, Who, count_step, find_baseline,
+    Autoreset, Baseline, BaselineKind, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation,
+    Figure, Outcome, Playing, Scenario, Split, Who, find_baseline,
 };
-use ndarray::Array2;
 
 use super::batch::{StationBatch, StationSimulation};
 use super::config::{RewardConfig, RewardKind, StationConfig};
@@ -130,15 +129,11 @@ impl Station {
         simulation.world.record();
         simulation.world.set_episode(episode);
         let mut batch = Autoreset::new(simulation);
-        let mut slabs = BatchSlabs::new(batch.spec());
-        let mut actions = Array2::zeros((1, batch.spec().action.width()));
-        batch.reset(episode.seed, &mut slabs)?;
+        let mut playing = Playing::start(&mut batch, episode.seed)?;
         tally.trace.start = Some(self.site.start_of(&batch.world.state.envs[0]));
         for _ in 0..self.site.config.n_steps() {
-            controller.act(&slabs, actions.view_mut())?;
-            batch.step(actions.view(), &mut slabs)?;
-            count_step();
-            tally.add(&self.site, &batch.world, batch.flows(0), f64::from(slabs.reward[0]));
+            playing.step(&mut batch, controller)?;
+            tally.add(&self.site, &batch.world, batch.flows(0), f64::from(playing.slabs.reward[0]));
         }
         Ok(tally)
     }

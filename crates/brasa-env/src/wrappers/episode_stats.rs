@@ -32,6 +32,7 @@ impl<B: EnvBatch> EpisodeStats<B> {
 }
 
 /// Sums of the current episodes.
+#[derive(Debug)]
 pub(crate) struct EpisodeCounter {
     /// With sums of figures.
     running: Vec<Episode>,

@@ -1,7 +1,8 @@
 //! The linear limits of a battery, and its steps in a programme.
 
+use brasa_lp::{Program, Solution, Variable};
+
 use super::super::Battery;
-use crate::program::{Program, Solution, Variable};
 
 /// Intervals in which a curve is bounded by its larger or smaller end.
 const INTERVALS: usize = 200;

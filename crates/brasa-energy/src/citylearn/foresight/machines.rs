@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use brasa_lp::{Program, Solution, Variable};
+
 use super::super::machines::Machine;
 use super::Flow;
-use crate::program::{Program, Solution, Variable};
 
 /// The starts of a machine.
 pub(super) struct MachinePlan {

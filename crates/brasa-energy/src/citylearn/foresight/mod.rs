@@ -28,6 +28,7 @@ mod vehicles;
 use std::ops::Range;
 
 use brasa_env::{BatchSlabs, EnvError, Who};
+use brasa_lp::{Program, Solution, Variable};
 use ndarray::{Array2, ArrayViewMut2};
 
 use self::device::{Device, Step, action_towards};
@@ -37,7 +38,7 @@ use self::vehicles::VehiclePlan;
 use super::world::World;
 use super::{CityLearn, Physics, Recording, Reward};
 use crate::error::fail;
-use crate::program::{Program, Solution, Variable};
+use crate::optimum::solve;
 use crate::{EnergyError, Optimum};
 
 impl CityLearn {
@@ -62,7 +63,7 @@ impl CityLearn {
         world.check_reward("for the optimum")?;
         check_homes(world, rows.clone())?;
         let programme = Programme::new(world, rows.clone());
-        let solution = programme.program.solve()?;
+        let solution = solve(&programme.program)?;
         let mut best: Option<(f64, Recording)> = None;
         for by in [Follow::StateOfCharge, Follow::Energy] {
             let actions = programme.actions(world, &solution, by);
@@ -80,7 +81,7 @@ impl CityLearn {
         }
         let (value, recording) = best.expect("the schedule was followed twice");
         let planned = programme.program.cost_of(&solution) + programme.constant;
-        let bound = solution.bound + programme.constant;
+        let bound = solution.bound() + programme.constant;
         Ok((Optimum { value, planned, bound }, recording))
     }
 }
@@ -230,15 +231,15 @@ impl Programme {
                     self.constant += cost * rest_kwh.max(0.0);
                     continue;
                 }
-                let import = program.variable(cost, 0.0, (rest_kwh + flow.most_kwh).max(0.0));
-                program.at_most(flow.terms.iter().copied().chain([(import, -1.0)]), -rest_kwh);
+                let most_kwh = (rest_kwh + flow.most_kwh).max(0.0);
+                program.excess(cost, most_kwh, flow.terms.iter().copied(), -rest_kwh);
                 of_district.extend(flow.terms.iter().map(|(variable, factor)| (*variable, factor / hours)));
             }
             if weights.ramp > 0.0 && step > 0 {
                 let change_kwh = idle_kwh[step] - idle_kwh[step - 1];
-                let ramp = program.variable(weights.ramp, 0.0, (change_kwh + 2.0 * swing_kwh).max(0.0) / hours);
+                let most_kw = (change_kwh + 2.0 * swing_kwh).max(0.0) / hours;
                 let terms = of_district.iter().copied().chain(before.iter().map(|(v, factor)| (*v, -factor)));
-                program.at_most(terms.chain([(ramp, -1.0)]), -change_kwh / hours);
+                program.excess(weights.ramp, most_kw, terms, -change_kwh / hours);
             }
             if weights.peak > 0.0 {
                 let (day, first) = (step / world.steps_per_day(), step % world.steps_per_day() == 0);

@@ -6,11 +6,11 @@
 
 use std::ops::Range;
 
+use brasa_lp::{Program, Solution};
 use ndarray::Array2;
 
 use super::super::home_batch::{Households, SteeredTank};
 use super::{Device, Flow, Follow, Step, action_towards};
-use crate::program::{Program, Solution};
 
 /// The schedule of a district's tanks: `[tank][step]`, in the order of [`Households::steered_tanks`].
 pub(super) struct TankPlan(Vec<Vec<Step>>);

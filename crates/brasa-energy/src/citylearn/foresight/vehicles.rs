@@ -7,12 +7,12 @@
 
 use std::ops::Range;
 
+use brasa_lp::{Program, Solution, Variable};
 use ndarray::Array2;
 
 use super::super::vehicles::{Charger, Mobility};
 use super::super::{Battery, BatteryState, Curve};
 use super::{Device, Flow, Follow, Step, action_towards};
-use crate::program::{Program, Solution, Variable};
 
 /// A vehicle in a step at a charger.
 struct Visit {
@@ -70,8 +70,7 @@ impl VehiclePlan {
                 flow.most_kwh += most_kwh[0];
                 if let Some(required) = visit.required.filter(|_| shortfall > 0.0) {
                     let required_kwh = f64::from(required) * battery.capacity_kwh;
-                    let lacking = program.variable(shortfall, 0.0, required_kwh.max(0.0));
-                    program.at_most([(lacking, -1.0), (planned.stored, -1.0)], -required_kwh);
+                    program.excess(shortfall, required_kwh.max(0.0), [(planned.stored, -1.0)], -required_kwh);
                 }
                 visits.push(Visit { step, vehicle, charger, planned });
             }

@@ -3,10 +3,9 @@
 use ::clarabel::algebra::CscMatrix;
 use ::clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SolverStatus, SupportedConeT};
 
-use super::{Program, Solved};
-use crate::EnergyError;
+use crate::program::{Program, Solved, Unsolved};
 
-pub(super) fn solve(program: &Program) -> Result<Solved, EnergyError> {
+pub(crate) fn solve(program: &Program) -> Result<Solved, Unsolved> {
     let Program { cost, lower, upper, equal, at_most } = program;
     let (n, n_equal, n_at_most) = (cost.len(), equal.right.len(), at_most.right.len());
     let n_rows = n_equal + n_at_most + 2 * n;
@@ -27,11 +26,11 @@ pub(super) fn solve(program: &Program) -> Result<Solved, EnergyError> {
     let cones = [SupportedConeT::ZeroConeT(n_equal), SupportedConeT::NonnegativeConeT(n_at_most + 2 * n)];
     let settings = DefaultSettings { verbose: false, ..DefaultSettings::default() };
     let mut solver = DefaultSolver::new(&CscMatrix::zeros((n, n)), cost, &matrix, &right, &cones, settings)
-        .map_err(|error| EnergyError::Optimum(error.to_string()))?;
+        .map_err(|error| Unsolved(error.to_string()))?;
     solver.solve();
     let solution = &solver.solution;
     if !matches!(solution.status, SolverStatus::Solved | SolverStatus::AlmostSolved) {
-        return Err(EnergyError::Optimum(format!(
+        return Err(Unsolved(format!(
             "the solver ended with `{}` after {} iterations",
             solution.status, solution.iterations
         )));

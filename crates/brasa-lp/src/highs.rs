@@ -5,10 +5,9 @@ use std::num::NonZeroU32;
 
 use ::highs::{HighsModelStatus, RowProblem, Sense};
 
-use super::{Program, Rows, Solved};
-use crate::EnergyError;
+use crate::program::{Program, Rows, Solved, Unsolved};
 
-pub(super) fn solve(program: &Program) -> Result<Solved, EnergyError> {
+pub(crate) fn solve(program: &Program) -> Result<Solved, Unsolved> {
     let mut problem = RowProblem::default();
     let limits = program.lower.iter().zip(&program.upper);
     let columns: Vec<_> = program
@@ -33,7 +32,7 @@ pub(super) fn solve(program: &Program) -> Result<Solved, EnergyError> {
     };
     add(&program.equal, true);
     add(&program.at_most, false);
-    let failed = |status: String| EnergyError::Optimum(format!("the solver ended with `{status}`"));
+    let failed = |status: String| Unsolved(format!("the solver ended with `{status}`"));
     let mut model = problem.try_optimise(Sense::Minimise).map_err(|status| failed(format!("{status:?}")))?;
     model.make_quiet();
     model.set_threads(NonZeroU32::MIN);

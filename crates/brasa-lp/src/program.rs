@@ -1,61 +1,56 @@
-//! A linear programme, its solution, and a bound that does not depend on the solver.
+//! A linear program, its solution, and the bound.
 
-#[cfg(any(test, not(feature = "highs")))]
-mod clarabel;
-#[cfg(feature = "highs")]
-mod highs;
-
-use brasa_env::field;
-
-use crate::EnergyError;
-
-/// Memory that a programme and its solver take per term, in bytes: 450 to 800 were measured with Clarabel.
-pub(crate) const BYTES_PER_TERM: f64 = 800.0;
+use thiserror::Error;
 
 /// Minimizes `cost · x` with rows of linear terms and with finite limits for every variable.
-#[derive(Debug, Default)]
-pub(crate) struct Program {
-    cost: Vec<f64>,
-    lower: Vec<f64>,
-    upper: Vec<f64>,
-    equal: Rows,
-    at_most: Rows,
+#[derive(Debug, Clone, Default)]
+pub struct Program {
+    pub(crate) cost: Vec<f64>,
+    pub(crate) lower: Vec<f64>,
+    pub(crate) upper: Vec<f64>,
+    pub(crate) equal: Rows,
+    pub(crate) at_most: Rows,
 }
 
 /// A variable of a [`Program`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Variable(usize);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Variable(usize);
 
 /// Rows of one kind, as triplets.
-#[derive(Debug, Default)]
-struct Rows {
-    row: Vec<usize>,
-    column: Vec<usize>,
-    factor: Vec<f64>,
-    right: Vec<f64>,
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rows {
+    pub(crate) row: Vec<usize>,
+    pub(crate) column: Vec<usize>,
+    pub(crate) factor: Vec<f64>,
+    pub(crate) right: Vec<f64>,
 }
 
 /// What a solver found.
-struct Solved {
-    values: Vec<f64>,
+pub(crate) struct Solved {
+    pub(crate) values: Vec<f64>,
     /// Multipliers of the equations, by which `cost + A' y + D' z` is 0 for variables between their limits.
-    equal: Vec<f64>,
+    pub(crate) equal: Vec<f64>,
     /// Multipliers `z` of the inequalities, likewise.
-    at_most: Vec<f64>,
+    pub(crate) at_most: Vec<f64>,
 }
 
 /// A solution of a [`Program`].
-#[derive(Debug)]
-pub(crate) struct Solution {
+#[derive(Debug, Clone)]
+pub struct Solution {
     values: Vec<f64>,
-    /// The smallest cost is at least this, by the dual variables. It holds for any dual variables, so that a solver that
-    /// stops early only makes it weaker.
-    pub(crate) bound: f64,
+    bound: f64,
 }
 
+/// A program without a solution: it has none, or the solver stopped before one.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Unsolved(pub(crate) String);
+
 impl Program {
-    /// A variable from `lower` to `upper`, which must be finite.
-    pub(crate) fn variable(&mut self, cost: f64, lower: f64, upper: f64) -> Variable {
+    /// A variable from `lower` to `upper` with a cost per unit.
+    ///
+    /// All three must be finite.
+    pub fn variable(&mut self, cost: f64, lower: f64, upper: f64) -> Variable {
         debug_assert!(cost.is_finite() && lower.is_finite() && upper.is_finite() && lower <= upper);
         self.cost.push(cost);
         self.lower.push(lower);
@@ -64,47 +59,70 @@ impl Program {
     }
 
     /// Adds to the cost of a variable.
-    pub(crate) fn add_cost(&mut self, variable: Variable, cost: f64) {
+    pub fn add_cost(&mut self, variable: Variable, cost: f64) {
         self.cost[variable.0] += cost;
     }
 
     /// The limits of a variable.
-    pub(crate) fn limits(&self, variable: Variable) -> (f64, f64) {
+    pub fn limits(&self, variable: Variable) -> (f64, f64) {
         (self.lower[variable.0], self.upper[variable.0])
     }
 
     /// A row `sum of factor * variable = right`.
-    pub(crate) fn equal(&mut self, terms: impl IntoIterator<Item = (Variable, f64)>, right: f64) {
+    pub fn equal(&mut self, terms: impl IntoIterator<Item = (Variable, f64)>, right: f64) {
         self.equal.push(terms, right);
     }
 
     /// A row `sum of factor * variable <= right`.
-    pub(crate) fn at_most(&mut self, terms: impl IntoIterator<Item = (Variable, f64)>, right: f64) {
+    pub fn at_most(&mut self, terms: impl IntoIterator<Item = (Variable, f64)>, right: f64) {
         self.at_most.push(terms, right);
     }
 
-    /// The numbers in the rows.
-    pub(crate) fn n_terms(&self) -> usize {
+    /// A variable that is at least `sum of factor * variable - right`, at least 0, and at most `most`, with a cost per unit.
+    ///
+    /// With a positive cost it is the part of the sum above `right`: an import that no supply covers, or energy beyond a limit.
+    pub fn excess(
+        &mut self,
+        cost: f64,
+        most: f64,
+        terms: impl IntoIterator<Item = (Variable, f64)>,
+        right: f64,
+    ) -> Variable {
+        let excess = self.variable(cost, 0.0, most);
+        self.at_most(terms.into_iter().chain([(excess, -1.0)]), right);
+        excess
+    }
+
+    /// A variable that is at least the distance between `sum of factor * variable` and `right`, and at most `most`, with a cost per unit.
+    ///
+    /// With a positive cost it is the distance: a change of power between two steps, for example.
+    pub fn distance(&mut self, cost: f64, most: f64, terms: &[(Variable, f64)], right: f64) -> Variable {
+        let distance = self.excess(cost, most, terms.iter().copied(), right);
+        let negative = terms.iter().map(|(variable, factor)| (*variable, -factor));
+        self.at_most(negative.chain([(distance, -1.0)]), -right);
+        distance
+    }
+
+    /// The numbers in the rows. Clarabel was measured to take 450 to 800 bytes for each.
+    pub fn n_terms(&self) -> usize {
         self.equal.row.len() + self.at_most.row.len()
     }
 
-    /// Solves the programme, with HiGHS where the crate has it and otherwise with Clarabel.
+    /// Solves the program, with HiGHS if the crate has it and otherwise with Clarabel.
     ///
     /// # Errors
-    /// [`EnergyError::Optimum`] if it has no solution, or if the solver stops without one; [`EnergyError::Field`] if this machine has
-    /// too little memory for the solver.
-    pub(crate) fn solve(&self) -> Result<Solution, EnergyError> {
-        field::fits_in_memory("optimum", true, self.n_terms() as f64 * BYTES_PER_TERM)?;
+    /// If the program has no solution, or if the solver stops without one.
+    pub fn solve(&self) -> Result<Solution, Unsolved> {
         #[cfg(feature = "highs")]
-        let solved = highs::solve(self)?;
+        let solved = crate::highs::solve(self)?;
         #[cfg(not(feature = "highs"))]
-        let solved = clarabel::solve(self)?;
+        let solved = crate::clarabel::solve(self)?;
         let bound = self.bound(&solved.equal, &solved.at_most);
         Ok(Solution { values: solved.values, bound })
     }
 
     /// The cost of a solution.
-    pub(crate) fn cost_of(&self, solution: &Solution) -> f64 {
+    pub fn cost_of(&self, solution: &Solution) -> f64 {
         self.cost.iter().zip(&solution.values).map(|(cost, value)| cost * value).sum()
     }
 
@@ -145,8 +163,15 @@ impl Rows {
 }
 
 impl Solution {
+    /// No solution has a lower cost.
+    ///
+    /// It follows from the dual variables, and holds for any of them: a solver that stops early only makes it weaker.
+    pub fn bound(&self) -> f64 {
+        self.bound
+    }
+
     /// The value of a variable.
-    pub(crate) fn value(&self, variable: Variable) -> f64 {
+    pub fn value(&self, variable: Variable) -> f64 {
         self.values[variable.0]
     }
 }
@@ -156,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_programme_has_its_known_optimum() {
+    fn a_small_program_has_its_known_optimum() {
         // Minimize -3x - 5y with x <= 4, 2y <= 12, 3x + 2y <= 18: -36 at (2, 6).
         let mut program = Program::default();
         let (x, y) = (program.variable(-3.0, 0.0, 4.0), program.variable(-5.0, 0.0, 100.0));
@@ -164,7 +189,7 @@ mod tests {
         program.at_most([(x, 3.0), (y, 2.0)], 18.0);
         let solution = program.solve().unwrap();
         assert!((solution.value(x) - 2.0).abs() < 1e-6 && (solution.value(y) - 6.0).abs() < 1e-6);
-        assert!(solution.bound <= -36.0 + 1e-9 && solution.bound > -36.0 - 1e-5, "{}", solution.bound);
+        assert!(solution.bound() <= -36.0 + 1e-9 && solution.bound() > -36.0 - 1e-5, "{}", solution.bound());
     }
 
     #[test]
@@ -181,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_infeasible_programme_is_an_error() {
+    fn an_infeasible_program_is_an_error() {
         let mut program = Program::default();
         let x = program.variable(1.0, 0.0, 1.0);
         program.equal([(x, 1.0)], 2.0);
@@ -206,7 +231,7 @@ mod tests {
             program.at_most([(charge, 1.0), (discharge, 1.0)], 2.5);
             before = Some(energy);
         }
-        let found = [clarabel::solve(&program).unwrap(), highs::solve(&program).unwrap()].map(|solved| {
+        let found = [crate::clarabel::solve(&program).unwrap(), crate::highs::solve(&program).unwrap()].map(|solved| {
             let bound = program.bound(&solved.equal, &solved.at_most);
             (program.cost_of(&Solution { values: solved.values, bound }), bound)
         });
