@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use brasa_device::DeviceError;
 use brasa_train::{CheckpointError, RunDir};
 use burn::tensor::Device;
 
@@ -9,7 +10,7 @@ use crate::experiment::scenario_entry;
 use crate::files::{Digests, about_changed};
 use crate::policy::LoadedPolicy;
 use crate::registry::PolicyContext;
-use crate::{Experiment, ExperimentError, Registry, Source};
+use crate::{Experiment, ExperimentError, Registry, Source, TrainConfig};
 
 /// The experiment of the run in `run_dir`, with `overrides`. A program that its scenario would start is started only if the overrides name it, or if
 /// `trusts` accepts setting and value.
@@ -69,7 +70,7 @@ pub fn load_policy(
     path: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LoadedPolicy, ExperimentError> {
-    Ok(Finished::open(registry, path.as_ref(), &[], Some(device.clone()), false, true)?.policy)
+    Ok(Finished::open(registry, path.as_ref(), &[], |_| Ok(device.clone()), false, true)?.policy)
 }
 
 /// A run loaded from a checkpoint.
@@ -82,13 +83,13 @@ pub(crate) struct Finished<'a> {
 }
 
 impl<'a> Finished<'a> {
-    /// Reads the run in `path` and applies `overrides` to its experiment. The policy is on `device`, by default the one of
-    /// training. It is the last one, or with `best` the one with the best evaluation. With `trust`, programs that the run names are started.
+    /// Reads the run in `path` and applies `overrides` to its experiment. The policy is on the device that `open`
+    /// gives. It is the last one, or with `best` the one with the best evaluation. With `trust`, programs that the run names are started.
     pub(crate) fn open(
         registry: &'a Registry,
         path: &Path,
         set: &[String],
-        device: Option<Device>,
+        open: impl FnOnce(&TrainConfig) -> Result<Device, DeviceError>,
         best: bool,
         trust: bool,
     ) -> Result<Self, ExperimentError> {
@@ -105,10 +106,7 @@ impl<'a> Finished<'a> {
             )),
             error => error.into(),
         })?;
-        let device = match device {
-            Some(device) => device,
-            None => experiment.train.open_device()?,
-        };
+        let device = open(&experiment.train)?;
         let context = PolicyContext { spec: &experiment.spec, extensions: &experiment.extensions, device: &device };
         let policy = experiment.plan.policy(&context, &checkpoint, &path)?;
         Ok(Self { run_dir, experiment, policy, env_steps: checkpoint.env_steps })

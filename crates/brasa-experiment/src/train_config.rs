@@ -191,6 +191,15 @@ impl TrainConfig {
         open_named(self.first_device())
     }
 
+    /// Opens the device `named` in place of the one of the experiment, if there is one. The processor needs no settings of GPUs.
+    pub(crate) fn open_device_or(&self, named: Option<&str>) -> Result<Device, DeviceError> {
+        let Some(name) = named else { return self.open_device() };
+        if name != "cpu" {
+            self.gpu.apply()?;
+        }
+        open_named(name)
+    }
+
     /// The device of the shard `index`.
     pub(crate) fn device_of_shard(&self, index: usize) -> &str {
         let devices = self.devices();
@@ -246,5 +255,25 @@ impl TrainConfig {
             field::rule(fits, "train.executor.threads", "must be between 1 and `train.n_envs`", n)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_gpus_hold_for_a_device_that_the_command_names_and_not_for_the_processor() {
+        let text = "total_env_steps = 1\nn_envs = 1\ndevice = \"wgpu\"\n[gpu]\nautotune = \"full\"\n";
+        let train: TrainConfig = toml::from_str(text).expect("a config");
+        if train.gpu.apply().is_ok() {
+            eprintln!("SKIPPED: this program was built with `autotune`");
+            return;
+        }
+        assert!(train.open_device_or(Some("cpu")).is_ok());
+        for named in [None, Some("wgpu"), Some("cuda")] {
+            let error = train.open_device_or(named).expect_err("this program chooses no kernels").to_string();
+            assert!(error.starts_with("`train.gpu.autotune` needs a program built with"), "{named:?}: {error}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::source::with_device;
 use crate::sweep::Seeds;
 use crate::timeline;
 use crate::way::Way;
-use crate::{ExperimentError, Registry};
+use crate::{ExperimentError, Registry, TrainConfig};
 
 /// Default number of seeds of an experiment.
 const N_SEEDS: u64 = 5;
@@ -161,7 +161,7 @@ fn summarize(
     for group in &groups.groups {
         let (mut runs, mut metrics) = (Vec::new(), Vec::new());
         for member in &group.members {
-            let finished = Finished::open(registry, &member.run_dir, &[], None, false, args.trust)?;
+            let finished = Finished::open(registry, &member.run_dir, &[], TrainConfig::open_device, false, args.trust)?;
             let (_, outcomes) = play(scenario, &finished.policy, &evaluation)?;
             exposures.push(TrainingData::read(&finished.run_dir).exposure(&data));
             runs.push(ControllerOutcomes { name: group.name.clone(), kind: None, outcomes });

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::load::Finished;
-use crate::{ExperimentError, Registry, browser, output};
+use crate::{ExperimentError, Registry, TrainConfig, browser, output};
 
 pub fn run(registry: &Registry, args: &ExportArgs) -> Result<String, ExperimentError> {
-    let run = Finished::open(registry, &args.run_dir, &[], None, args.best, args.trust)?;
+    let run = Finished::open(registry, &args.run_dir, &[], TrainConfig::open_device, args.best, args.trust)?;
     let mut policy = run.policy.exported()?;
     policy.about.run = run.run_dir.path().file_name().map(|name| name.to_string_lossy().into_owned());
     policy.about.step = Some(run.env_steps);

@@ -3,7 +3,6 @@
 use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
-use brasa_device::open_named;
 use brasa_env::{EnvError, Episode, play_rendered};
 use brasa_train::{OutputFile, WaitView};
 use serde_json::json;
@@ -12,7 +11,7 @@ use crate::args::EvalArgs;
 use crate::comparison::{TRAINED, distinct, number};
 use crate::load::Finished;
 use crate::video::{Format, Video};
-use crate::{ExperimentError, Registry, output};
+use crate::{ExperimentError, Registry, TrainConfig, output};
 
 /// Most frames per second: browsers slow down animations with more.
 const MOST_FRAMES_PER_SEC: f64 = 50.0;
@@ -37,8 +36,8 @@ impl From<ExperimentError> for RecordError {
 /// Records the first episodes of an evaluation in `path`, which gets its content when the video is complete.
 pub fn run(program: &str, registry: &Registry, args: &EvalArgs, path: &Path) -> Result<String, ExperimentError> {
     let format = Format::of(path)?;
-    let device = args.device.as_deref().map(open_named).transpose()?;
-    let run = Finished::open(registry, &args.run_dir, &args.set, device, args.best, args.trust)?;
+    let open = |train: &TrainConfig| train.open_device_or(args.device.as_deref());
+    let run = Finished::open(registry, &args.run_dir, &args.set, open, args.best, args.trust)?;
     let wanted = args.episodes.unwrap_or(1);
     let other = run.experiment.scenario.for_evaluation(wanted)?;
     let scenario = other.as_deref().unwrap_or(&*run.experiment.scenario);

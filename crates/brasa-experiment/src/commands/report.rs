@@ -2,18 +2,17 @@
 
 use std::path::Path;
 
-use brasa_device::open_named;
 use serde_json::json;
 
 use crate::args::ReportArgs;
 use crate::comparison::ComparisonSetup;
 use crate::load::Finished;
 use crate::report::Player;
-use crate::{ExperimentError, Registry, output, report};
+use crate::{ExperimentError, Registry, TrainConfig, output, report};
 
 pub fn run(registry: &Registry, args: &ReportArgs) -> Result<String, ExperimentError> {
-    let device = args.device.as_deref().map(open_named).transpose()?;
-    let run = Finished::open(registry, &args.run_dir, &args.set, device, false, args.trust)?;
+    let open = |train: &TrainConfig| train.open_device_or(args.device.as_deref());
+    let run = Finished::open(registry, &args.run_dir, &args.set, open, false, args.trust)?;
     let metrics = run.run_dir.metrics()?;
     let result = ComparisonSetup::of_run(&run.experiment, &run.policy, &run.run_dir, &metrics).run()?;
     let page = report::page(&run.experiment, &run.run_dir, &metrics, &result, &Player::of(&run.experiment, &result));
