@@ -1,7 +1,6 @@
 //! The off-policy loop: act, store transitions, and learn from samples of them.
 
 use std::path::Path;
-use std::thread;
 
 use brasa_buffers::{Compact, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::wrappers::RunningMoments;
@@ -318,27 +317,29 @@ where
         self.tally.clock.acted();
         let mut clock = self.tally.clock.fork();
         let (env, updates, counters) = (&mut self.env, &mut self.updates, &mut self.tally.counters);
-        let (step, clock) = thread::scope(|scope| {
-            let take = move || {
-                let step = env.step(in_env);
-                clock.stepped(env);
-                (step, clock)
-            };
-            match block {
-                Some(block) if block.n > 0 => {
-                    let stepping = scope.spawn(take);
+        let take = move || {
+            let step = env.step(in_env);
+            clock.stepped(env);
+            (step, clock)
+        };
+        let (step, clock) = match block {
+            Some(block) if block.n > 0 => {
+                let mut stepped = None;
+                // A thread that waits for work: a new one per step would cost as much as a small update.
+                rayon::in_place_scope(|scope| {
+                    scope.spawn(|_| stepped = Some(take()));
                     updates.learn_block(&block, counters, &StopToken::default(), latest);
                     self.tally.clock.learned();
-                    stepping.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                }
-                block => {
-                    if let Some(block) = block {
-                        updates.learn_block(&block, counters, &StopToken::default(), latest);
-                    }
-                    take()
-                }
+                });
+                stepped.expect("the scope ends after the step")
             }
-        });
+            block => {
+                if let Some(block) = block {
+                    updates.learn_block(&block, counters, &StopToken::default(), latest);
+                }
+                take()
+            }
+        };
         self.tally.clock.join(clock);
         self.store(action, &step?)
     }
