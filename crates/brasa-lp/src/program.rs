@@ -49,21 +49,23 @@ pub struct Unsolved(pub(crate) String);
 impl Program {
     /// A variable from `lower` to `upper` with a cost per unit.
     ///
-    /// All three must be finite.
+    /// # Panics
+    /// If one of them is not finite, or if `lower` is above `upper`.
     pub fn variable(&mut self, cost: f64, lower: f64, upper: f64) -> Variable {
-        debug_assert!(cost.is_finite() && lower.is_finite() && upper.is_finite() && lower <= upper);
+        let finite = [cost, lower, upper].iter().all(|x| x.is_finite());
+        assert!(finite && lower <= upper, "a cost of {cost}, limits of {lower} and {upper}");
         self.cost.push(cost);
         self.lower.push(lower);
         self.upper.push(upper);
         Variable(self.cost.len() - 1)
     }
 
-    /// Adds to the cost of a variable.
+    /// Adds to the cost of a variable of this program.
     pub fn add_cost(&mut self, variable: Variable, cost: f64) {
         self.cost[variable.0] += cost;
     }
 
-    /// The limits of a variable.
+    /// The limits of a variable of this program.
     pub fn limits(&self, variable: Variable) -> (f64, f64) {
         (self.lower[variable.0], self.upper[variable.0])
     }
@@ -190,6 +192,17 @@ mod tests {
         let solution = program.solve().unwrap();
         assert!((solution.value(x) - 2.0).abs() < 1e-6 && (solution.value(y) - 6.0).abs() < 1e-6);
         assert!(solution.bound() <= -36.0 + 1e-9 && solution.bound() > -36.0 - 1e-5, "{}", solution.bound());
+    }
+
+    #[test]
+    fn a_distance_is_positive_on_both_sides() {
+        for target in [1.0, 5.0] {
+            let mut program = Program::default();
+            let x = program.variable(0.0, 3.0, 3.0);
+            let distance = program.distance(1.0, 10.0, &[(x, 1.0)], target);
+            let solution = program.solve().unwrap();
+            assert!((solution.value(distance) - 2.0).abs() < 1e-6, "{}", solution.value(distance));
+        }
     }
 
     #[test]

@@ -325,7 +325,7 @@ where
         let (step, clock) = match block {
             Some(block) if block.n > 0 => {
                 let mut stepped = None;
-                // A thread that waits for work: a new one per step would cost as much as a small update.
+                // The pool's threads run already; a step is too short to start one.
                 rayon::in_place_scope(|scope| {
                     scope.spawn(|_| stepped = Some(take()));
                     updates.learn_block(&block, counters, &StopToken::default(), latest);

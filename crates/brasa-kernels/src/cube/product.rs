@@ -13,7 +13,7 @@ use super::cubecl::prelude::*;
 
 /// `lhs rhs` without tensor cores, which would round the factors. Neither may be empty.
 ///
-/// With the feature `autotune`, the first product of a size runs all [`candidates`], and later ones run the fastest.
+/// With the feature `autotune`, the first product of a size runs all candidates, and later ones run the fastest.
 pub(crate) fn exact(lhs: CubeTensor, rhs: CubeTensor) -> CubeTensor {
     let out = init_matmul_output(&lhs, &rhs, DType::F32);
     #[cfg(feature = "autotune")]
@@ -106,18 +106,32 @@ mod tuned {
 
 #[cfg(all(test, feature = "autotune"))]
 mod tests {
-    use burn::tensor::Tensor;
+    use burn::tensor::{Device, Tensor};
 
+    use super::super::{from_device, on_device};
     use super::*;
 
-    /// The factors of a product whose terms are small integers, so that every order of sums gives the same bits.
-    fn factors(members: usize, [rows, inner, columns]: [usize; 3], device: &burn::tensor::Device) -> [Tensor<3>; 2] {
-        let numbers = |n: usize, step: usize| (0..n).map(|i| ((i * step) % 7) as f32 - 3.0).collect::<Vec<_>>();
-        let make = |shape: [usize; 3], step| {
-            let flat = Tensor::<1>::from_data(numbers(shape.iter().product(), step).as_slice(), device);
-            flat.reshape(shape)
+    /// Small integers, so that every order of sums gives the same bits.
+    fn integers(shape: [usize; 3], step: usize) -> Vec<f32> {
+        (0..shape.iter().product::<usize>()).map(|i| ((i * step) % 7) as f32 - 3.0).collect()
+    }
+
+    /// The product by its definition.
+    fn defined(lhs: &[f32], rhs: &[f32], members: usize, [rows, inner, columns]: [usize; 3]) -> Vec<f32> {
+        let cells = 0..members * rows * columns;
+        let at = |cell: usize| {
+            let (member, row, column) = (cell / (rows * columns), cell / columns % rows, cell % columns);
+            let term = |i: usize| lhs[(member * rows + row) * inner + i] * rhs[(member * inner + i) * columns + column];
+            (0..inner).map(term).sum()
         };
-        [make([members, rows, inner], 3), make([members, inner, columns], 5)]
+        cells.map(at).collect()
+    }
+
+    /// The memory of `numbers`, stored by rows or by columns.
+    fn memory(numbers: &[f32], shape: [usize; 3], by_columns: bool, device: &Device) -> CubeTensor {
+        let factor = Tensor::<1>::from_data(numbers, device).reshape(shape);
+        let factor = if by_columns { factor.swap_dims(1, 2).mul_scalar(1.0).swap_dims(1, 2) } else { factor };
+        on_device(&factor).expect("f32 on a GPU")
     }
 
     #[test]
@@ -127,53 +141,38 @@ mod tests {
             eprintln!("SKIPPED: BRASA_TEST_DEVICE names no GPU");
             return;
         }
+        let sizes = [
+            (1, [32, 64, 64]),
+            (1, [1, 1, 1]),
+            (1, [1, 7, 126]),
+            (1, [126, 1, 7]),
+            (1, [7, 126, 1]),
+            (1, [33, 5, 2]),
+            (2, [65, 31, 129]),
+            (3, [4, 300, 17]),
+            (1, [130, 64, 260]),
+        ];
         for kernel in tuned::candidates() {
-            for (members, sizes) in [
-                (1, [32, 64, 64]),
-                (1, [1, 1, 1]),
-                (1, [1, 7, 126]),
-                (1, [126, 1, 7]),
-                (1, [7, 126, 1]),
-                (1, [33, 5, 2]),
-                (2, [65, 31, 129]),
-                (3, [4, 300, 17]),
-                (1, [130, 64, 260]),
-            ] {
+            let mut n_ran = 0;
+            for (members, size) in sizes {
+                let [rows, inner, columns] = size;
+                let shapes = [[members, rows, inner], [members, inner, columns]];
+                let [lhs, rhs] = [integers(shapes[0], 3), integers(shapes[1], 5)];
+                let expected = defined(&lhs, &rhs, members, size);
                 for turned in [[false, false], [true, false], [false, true]] {
-                    let [mut lhs, mut rhs] = factors(members, sizes, &device);
-                    // The same numbers, stored by columns.
-                    let by_columns = |x: Tensor<3>| x.swap_dims(1, 2).mul_scalar(1.0).swap_dims(1, 2);
-                    if turned[0] {
-                        lhs = by_columns(lhs);
-                    }
-                    if turned[1] {
-                        rhs = by_columns(rhs);
-                    }
-                    let expected: Vec<f32> = {
-                        let numbers = |x: &Tensor<3>| x.clone().into_data().iter::<f32>().collect::<Vec<_>>();
-                        let (lhs, rhs) = (numbers(&lhs), numbers(&rhs));
-                        let [rows, inner, columns] = sizes;
-                        let cell = |member: usize, row: usize, column: usize| {
-                            let terms = (0..inner).map(|i| {
-                                lhs[(member * rows + row) * inner + i] * rhs[(member * inner + i) * columns + column]
-                            });
-                            terms.sum::<f32>()
-                        };
-                        let cells = (0..members * rows * columns)
-                            .map(|i| cell(i / (rows * columns), i / columns % rows, i % columns));
-                        cells.collect()
-                    };
-                    let memory = |x: Tensor<3>| super::super::on_device(&x).expect("f32 on a GPU");
-                    let (lhs, rhs) = (memory(lhs), memory(rhs));
+                    let [lhs, rhs] =
+                        [(&lhs, 0), (&rhs, 1)].map(|(numbers, i)| memory(numbers, shapes[i], turned[i], &device));
                     let out = init_matmul_output(&lhs, &rhs, DType::F32);
                     if let Err(error) = multiply(&kernel, lhs, rhs, &out) {
-                        println!("{kernel} does not run for {sizes:?}: {error:?}");
+                        println!("{kernel} does not run for {size:?}: {error:?}");
                         continue;
                     }
-                    let found: Vec<f32> = super::super::from_device::<3>(out).into_data().iter::<f32>().collect();
-                    assert_eq!(found, expected, "{kernel}: {members} of {sizes:?}, by columns {turned:?}");
+                    n_ran += 1;
+                    let found: Vec<f32> = from_device::<3>(out).into_data().iter::<f32>().collect();
+                    assert_eq!(found, expected, "{kernel}: {members} of {size:?}, by columns {turned:?}");
                 }
             }
+            assert!(n_ran > 0, "{kernel} runs for no size");
         }
     }
 }
