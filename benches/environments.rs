@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use brasa::citylearn::{CityLearn, CityLearnConfig};
 use brasa::classic::{Acrobot, CartPole, Classic, MountainCar, MountainCarContinuous, Pendulum};
-use brasa::energy::citylearn::{CityLearn, CityLearnConfig};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::energy::station::{Station, StationConfig};
 use brasa::env::{EnvBatch, Threaded};

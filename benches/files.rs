@@ -9,7 +9,7 @@ use brasa::ppo::Ppo;
 use brasa::train::{Checkpoint, Checkpoints, OnPolicy, Training};
 use brasa_bench_kit::{bench, settings};
 use brasa_benches::{ENDLESS, allocator, cart_pole_config, cart_poles, place};
-use brasa_exchange::ExportedPolicy;
+use brasa_export::ExportedPolicy;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

@@ -1,10 +1,10 @@
 //! A vectorized step with the actions on the device: environments of the host (read-back, step on one thread, upload) against the same
 //! environments as tensor operations.
 
+use brasa::citylearn::{CityLearn, CityLearnConfig, Physics};
 use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
 use brasa::classic::{CartPole, Classic, Pendulum};
 use brasa::core::{HostEnv, TensorDynamics, TensorEnv};
-use brasa::energy::citylearn::{CityLearn, CityLearnConfig, Physics};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::env::EnvBatch;
 use brasa::uara::{Uara, UaraConfig};

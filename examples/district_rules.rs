@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p brasa-examples --example district_rules`
 
-use brasa::energy::citylearn::{CityLearn, CityLearnConfig, Physics};
+use brasa::citylearn::{CityLearn, CityLearnConfig, Physics};
 use brasa::env::{BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Scenario, Space, Who};
 use ndarray::ArrayViewMut2;
 

@@ -1,6 +1,6 @@
 """Compares imported models of Stable-Baselines3 with Stable-Baselines3 itself, for a folder of models such as DLR-RM/rl-trained-agents.
 
-    cargo build -p brasa-cli && cargo build -p brasa-exchange --example act
+    cargo build -p brasa-cli && cargo build -p brasa-export --example act
     check_rl_zoo.py FOLDER [--brasa target/debug/brasa] [--act target/debug/examples/act]
 
 Needs stable-baselines3, sb3-contrib and gymnasium (PyPI). `brasa import` converts each FOLDER/**/*.zip, and `act` computes the actions of the

@@ -1,6 +1,6 @@
 """Records the batteries that CityLearn sizes by itself.
 
-    record_battery_sizes.py --models battery_choices.yaml --out crates/brasa-energy/tests/data/battery_sizes.json
+    record_battery_sizes.py --models battery_choices.yaml --out crates/brasa-citylearn/tests/data/battery_sizes.json
 
 Needs the PyPI packages citylearn 2.5.0 (3.0.2 gives the same) and PyYAML. The models are `citylearn/data/misc/battery_choices.yaml` of
 CityLearn's repository, which the package downloads. A case has the seed of

@@ -5,9 +5,9 @@ Three commands, each runnable by anybody:
     record_citylearn.py convert --wheel CityLearn-2.1.2-py3-none-any.whl --dataset DATASET
         unpacks the data of the last wheel that carries any (pip download --no-deps CityLearn==2.1.2) and
         renames its columns and observations to what CityLearn 2.5 and 3.0 read; standard library only
-    record_citylearn.py embed --dataset DATASET --out crates/brasa-energy/data
+    record_citylearn.py embed --dataset DATASET --out crates/brasa-citylearn/data
         writes the compressed copy that the crate embeds: every number with as many digits as f32 needs
-    record_citylearn.py record --dataset DATASET --out crates/brasa-energy/tests/data/citylearn
+    record_citylearn.py record --dataset DATASET --out crates/brasa-citylearn/tests/data/citylearn
         drives the installed citylearn (2.5.0 or 3.0.2) and writes what it says; run it once per version
 
 A run is stored as NAME.json (versions, settings, indicators, rewards, observations) and NAME.bin.gz:

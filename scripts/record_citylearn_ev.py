@@ -1,9 +1,9 @@
 """Cuts CityLearn's data set with electric vehicles to a fixture and records golden numbers from the PyPI packages.
 
-    record_citylearn_ev.py cut --dataset DATASET --out crates/brasa-energy/tests/data/citylearn_ev
+    record_citylearn_ev.py cut --dataset DATASET --out crates/brasa-citylearn/tests/data/citylearn_ev
         writes some weeks of three homes with four chargers from `citylearn_challenge_2022_phase_all_plus_evs`
         (MIT licence, beside the data), compressed, every number with as many digits as f32 needs
-    record_citylearn_ev.py record --dataset DATASET --out crates/brasa-energy/tests/data/citylearn_ev
+    record_citylearn_ev.py record --dataset DATASET --out crates/brasa-citylearn/tests/data/citylearn_ev
         drives the installed citylearn (2.5.0 or 3.0.2) on the whole data set, 200 steps, and on the cut, to its end;
         run it once per version
 

@@ -1,10 +1,10 @@
 """Converts the thermal data sets of the wheel CityLearn 2.1.2 and records golden numbers from the PyPI packages.
 
-    record_citylearn_thermal.py cut --wheel DATA --out crates/brasa-energy/tests/data/citylearn_thermal
+    record_citylearn_thermal.py cut --wheel DATA --out crates/brasa-citylearn/tests/data/citylearn_thermal
         writes three weeks of three homes of `citylearn_challenge_2020_climate_zone_1` and, to the folder `dynamics`, two
         homes of `citylearn_challenge_2023_phase_1` with their networks (MIT licence, beside the data), compressed; DATA
         is the folder `citylearn/data` of the unpacked wheel
-    record_citylearn_thermal.py record --wheel DATA --out crates/brasa-energy/tests/data/citylearn_thermal
+    record_citylearn_thermal.py record --wheel DATA --out crates/brasa-citylearn/tests/data/citylearn_thermal
         drives the installed citylearn (2.5.0 or 3.0.2) on the cut and on whole data sets; run it once per version
 
 The data has no heating. The cut has one: a demand in the nights, half of the cooling demand twelve hours earlier, so that

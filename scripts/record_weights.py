@@ -1,6 +1,6 @@
 """Writes a small network in both formats of PyTorch's weights, for the tests of their reader.
 
-    record_weights.py --out crates/brasa-energy/tests/data/weights
+    record_weights.py --out crates/brasa-citylearn/tests/data/weights
 
 Needs PyTorch. The numbers of a tensor are 0, 1, 2 and so on, divided by 8, plus the place of the tensor.
 """

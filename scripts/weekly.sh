@@ -14,7 +14,7 @@ if { ! command -v cmake >/dev/null || ! libclang; } && command -v apt-get >/dev/
 fi
 if command -v cmake >/dev/null && command -v c++ >/dev/null && libclang; then
   cargo test -p brasa-lp --features highs
-  cargo test -p brasa-energy --features highs --lib --test suite -- optimum
+  cargo test -p brasa-citylearn -p brasa-energy --features brasa-citylearn/highs,brasa-energy/highs --lib --test suite -- optimum
 else
   echo "!!! HiGHS SKIPPED: it cannot be built (apt install cmake g++ libclang-dev)" >&2
 fi

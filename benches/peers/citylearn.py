@@ -3,7 +3,7 @@
     python benches/peers/citylearn.py --dataset DATASET [--steps 2000]
 
 DATASET is what `scripts/record_citylearn.py convert` writes. Prints one line of JSON. One step moves the whole
-district of five buildings, as one step of one environment of `brasa_energy::citylearn::CityLearnBatch` does; the
+district of five buildings, as one step of one environment of `brasa_citylearn::CityLearnBatch` does; the
 clock runs over `step` alone, which includes reward and observations.
 """
 

@@ -119,6 +119,10 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
         self.recordings = unsafe { Recordings::new(is_on) };
     }
+
+    fn n_recordings(&self) -> usize {
+        usize::from(self.recordings.is_on())
+    }
 }
 
 impl<M: ActorCritic + Module> OnPolicyLearner for A2c<M> {

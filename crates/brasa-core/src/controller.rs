@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, InvalidField};
-use brasa_exchange::NO_ACTION;
+use brasa_export::NO_ACTION;
 use burn::tensor::{Device, Tensor};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 

@@ -1,7 +1,7 @@
 //! Running mean and variance of observations on a device.
 
 use brasa_env::wrappers::RunningMoments;
-use brasa_exchange::{high_and_low, joined};
+use brasa_export::{high_and_low, joined};
 use brasa_kernels::elementwise;
 use burn::tensor::{Device, Tensor};
 
@@ -13,7 +13,7 @@ use crate::obs::row_of;
 pub(crate) struct DeviceMoments {
     /// Rows seen.
     count: f64,
-    /// `[1, width]`: the mean, and its remainders: see [`brasa_exchange::high_and_low`].
+    /// `[1, width]`: the mean, and its remainders: see [`brasa_export::high_and_low`].
     mean: Tensor<2>,
     mean_low: Tensor<2>,
     /// `[1, width]`: sums of squared deviations from the mean.

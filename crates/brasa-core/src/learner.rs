@@ -25,6 +25,11 @@ pub trait Learner {
     /// Every tensor that the networks read must be a part of them, or live as long as the learner: a replay reads its memory again.
     #[allow(unsafe_code, reason = "a recording holds addresses of tensors that a network may drop")]
     unsafe fn record(&mut self, _is_on: bool) {}
+
+    /// Recordings for each size of a batch: more than one where not all gradient steps have the same operations. 0, the default, if none is recorded.
+    fn n_recordings(&self) -> usize {
+        0
+    }
 }
 
 /// A learner that uses each rollout for one update.

@@ -68,4 +68,4 @@ pub use tensor_env::TensorEnv;
 pub use vec_env::{StepBatch, Successor, VecEnv};
 
 pub use brasa_env as env;
-pub use brasa_exchange as exchange;
+pub use brasa_export as export;

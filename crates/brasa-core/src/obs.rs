@@ -2,7 +2,7 @@
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, EnvSpec};
-use brasa_exchange::high_and_low;
+use brasa_export::high_and_low;
 use brasa_kernels::elementwise;
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::Array2;
@@ -95,7 +95,7 @@ pub(crate) fn row_of(values: &[f32], device: &Device) -> Tensor<2> {
 pub struct Normalization {
     /// `[1, obs width]`: the mean, as the nearest numbers of 32 bits.
     pub mean: Tensor<2>,
-    /// `[1, obs width]`: the remainders of the mean, see [`brasa_exchange::high_and_low`].
+    /// `[1, obs width]`: the remainders of the mean, see [`brasa_export::high_and_low`].
     pub mean_low: Tensor<2>,
     /// `[1, obs width]`: the standard deviation.
     pub deviation: Tensor<2>,

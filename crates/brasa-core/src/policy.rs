@@ -1,6 +1,6 @@
 //! Traits of policies and of value estimates.
 
-use brasa_exchange::ExportedPolicy;
+use brasa_export::ExportedPolicy;
 use burn::tensor::{Int, Tensor};
 
 use crate::analytic::{ByActions, ByResults, CriticsInput};

@@ -160,6 +160,10 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
         // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
         self.recordings = unsafe { Recordings::new(is_on) };
     }
+
+    fn n_recordings(&self) -> usize {
+        usize::from(self.recordings.is_on()) * self.config.target_update_interval.min(2) as usize
+    }
 }
 
 impl<N: ActionValues + Module> OffPolicyLearner for Dqn<N> {

@@ -1,6 +1,6 @@
 //! The epsilon-greedy policy.
 
-use brasa_core::exchange::ExportedPolicy;
+use brasa_core::export::ExportedPolicy;
 use brasa_core::{ActionValues, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 

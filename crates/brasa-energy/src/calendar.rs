@@ -1,9 +1,10 @@
 //! The days of a simulation: a common year, or the dates of files.
 
-use crate::EnergyError;
-use crate::error::fail;
-use crate::series::{civil_from_days, day_of_year, weekday};
-use crate::trace::TraceStart;
+use brasa_power::{
+    EnergyError, TraceStart,
+    dates::{civil_from_days, day_of_year, weekday},
+    fail,
+};
 
 /// Days of the calendar without files.
 const YEAR_DAYS: u32 = 365;

@@ -1,6 +1,6 @@
 //! Rules of settings that scenarios share.
 
-use crate::{EnergyError, error::fail};
+use brasa_power::{EnergyError, fail};
 
 /// Largest power in kW, energy in kWh and price: a year of it must stay a number.
 pub(crate) const MOST: f64 = 1e9;

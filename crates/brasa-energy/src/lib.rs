@@ -1,4 +1,4 @@
-//! Building energy with batteries, PV and EV charging: CityLearn districts, the Iquitos microgrid and charging stations.
+//! Energy of sites with batteries, PV and EV charging: the Iquitos microgrid and charging stations.
 //!
 //! This crate does not depend on tensors or learners: environments step on the host, as struct of arrays.
 //!
@@ -14,10 +14,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`citylearn`] has the districts, [`iquitos`] the microgrid, [`station`] the charging station. The crate `brasa` trains
-//! policies for all of them from TOML configs.
+//! [`iquitos`] has the microgrid, [`station`] the charging station. The crate `brasa-citylearn` has districts of buildings. The crate `brasa`
+//! trains policies for all of them from TOML configs.
 
-pub mod citylearn;
 pub mod iquitos;
 pub mod station;
 
@@ -25,23 +24,14 @@ mod actions;
 mod calendar;
 mod check;
 mod day_prices;
-mod delimited;
-mod error;
-mod ledger;
-#[cfg(feature = "optimum")]
-mod optimum;
 mod quantiles;
 mod remarks;
 mod rows;
-mod scenario;
 mod series;
 mod solar;
 mod starts;
 mod storage;
-mod trace;
 
-pub use error::EnergyError;
-pub use ledger::Ledger;
 #[cfg(feature = "optimum")]
-pub use optimum::Optimum;
-pub use trace::{Trace, TraceStart};
+pub use brasa_power::Optimum;
+pub use brasa_power::{EnergyError, Ledger, Trace, TraceStart};

@@ -1,16 +1,15 @@
 //! What is unlikely in data that is valid: a warning, with the range in which values are plausible.
 
-use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use brasa_env::field;
+use brasa_power::{
+    EnergyError,
+    remarks::{SITE_KW, unlikely},
+};
 
-use crate::EnergyError;
 use crate::series::Series;
 
-/// Plausible largest power of a site, in kW: from a flat to a large factory.
-pub(crate) const SITE_KW: (f64, f64) = (0.1, 10_000.0);
 /// Plausible mean price of a kWh in currencies whose unit buys about a kWh.
 const PRICE_PER_KWH: (f64, f64) = (0.005, 3.0);
 /// These currencies.
@@ -24,29 +23,6 @@ pub(crate) const SESSION_KWH: (f64, f64) = (0.2, 1000.0);
 const STANDBY: (f64, f64) = (0.05, 0.5);
 /// Least of the rated power that PV reaches in some step.
 const LEAST_PV_SHARE: f64 = 0.01;
-
-/// Logs warnings; each only once per process, however often its data is read.
-pub(crate) fn warn(warnings: &[String]) {
-    static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    for warning in warnings {
-        if seen.insert(warning.clone()) {
-            tracing::warn!("{warning}");
-        }
-    }
-}
-
-/// A warning if `value` is outside of `range`.
-pub(crate) fn unlikely(path: &Path, what: &str, value: f64, (low, high): (f64, f64), unit: &str) -> Option<String> {
-    if (low..=high).contains(&value) {
-        return None;
-    }
-    let file = field::printable(&path.display().to_string());
-    Some(format!(
-        "{file}: {what} is {} {unit}, but {low} to {high} {unit} are plausible; check the unit of the column",
-        (value * 1e4).round() / 1e4
-    ))
-}
 
 /// Adds a warning if the largest power of a load is unlikely.
 pub(crate) fn check_load(path: &Path, load: &Series, warnings: &mut Vec<String>) {

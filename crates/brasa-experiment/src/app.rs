@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use brasa_dist::{DistError, World};
 use brasa_env::{Scenario, field::printable};
 use brasa_nn::Role;
+use brasa_shards::{ShardError, World};
 use brasa_train::{StandardError, WaitView, note, say, set_quiet};
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
@@ -30,7 +30,7 @@ pub struct Registry {
     pub(crate) described: Vec<Described>,
     pub(crate) templates: Vec<Template>,
     /// Joins the processes of a run; `None` for this process alone.
-    pub(crate) ranks: Option<fn() -> Result<World, DistError>>,
+    pub(crate) ranks: Option<fn() -> Result<World, ShardError>>,
 }
 
 impl Registry {
@@ -237,7 +237,7 @@ impl App {
     }
 
     /// Connects the processes of a run by `join`, such as `brasa_mpi::join`. Without it, a run has one process.
-    pub fn ranks(mut self, join: fn() -> Result<World, DistError>) -> Self {
+    pub fn ranks(mut self, join: fn() -> Result<World, ShardError>) -> Self {
         self.registry.ranks = Some(join);
         self
     }

@@ -1,7 +1,7 @@
 //! A page that acts with an exported policy in a browser, without a server.
 
 use brasa_env::{BatchSlabs, EnvSpec, Space, Split};
-use brasa_exchange::{ExportedPolicy, JsModule};
+use brasa_export::{ExportedPolicy, JsModule};
 use ndarray::Array2;
 use serde_json::{Value, json};
 

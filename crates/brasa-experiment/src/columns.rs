@@ -1,7 +1,7 @@
 //! Names, units and bounds of spaces, for files that other programs read.
 
 use brasa_env::Space;
-use brasa_exchange::Column;
+use brasa_export::Column;
 
 /// Units by the last part of a name.
 const UNITS: [(&str, &str); 20] = [

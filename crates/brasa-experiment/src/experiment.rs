@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_dist::shard;
 use brasa_env::wrappers::{NormalizeObs, ScaleReward, ShapeReward};
 use brasa_env::{Choice, EnvBatch, EnvSpec, Executor, Extensions, InvalidField, Scenario, Split, execute};
+use brasa_shards::shard;
 use toml::{Table, Value};
 
 use crate::registry::{OFF_POLICY, Plan, ScenarioEntry, Sections, Size, SizeOf};

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::path::Path;
 
 use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, GraphEdges, GraphWorld, Space};
-use brasa_exchange::{ExportedPolicy, GraphNetwork, Layer, NO_ACTION, Output};
+use brasa_export::{ExportedPolicy, GraphNetwork, Layer, NO_ACTION, Output};
 use burn::tensor::Device;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 

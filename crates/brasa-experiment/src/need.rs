@@ -208,6 +208,9 @@ fn parts(experiment: &Experiment<'_>, footprint: &Footprint, on_host: bool, with
         kept("other networks", (footprint.learner - footprint.moments).max(0.0), None),
         kept(stored, if away(footprint, on_host) { 0.0 } else { footprint.stored }, of(size)),
     ];
+    if !on_host {
+        parts.push(kept("recordings", footprint.recordings, of(SizeOf::Batch)));
+    }
     if on_host {
         parts.push(kept("bookkeeping", footprint.bookkeeping, of(size)));
         parts.push(kept("workspace", footprint.workspace, None));

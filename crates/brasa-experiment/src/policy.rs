@@ -7,7 +7,7 @@ use std::sync::Arc;
 use brasa_core::{ObsForm, Policy, PolicyController};
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, Extensions};
-use brasa_exchange::{ExportedPolicy, Layer};
+use brasa_export::{ExportedPolicy, Layer};
 use brasa_train::{Checkpoint, restore_moments};
 use burn::tensor::{Device, Tensor};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -89,8 +89,8 @@ impl LoadedPolicy {
     /// `[n_rows, n_actions]`. The actions have the form that environments take.
     ///
     /// Invalid input is no plausible action, as in [`ExportedPolicy::act`]: where an observation is NaN or names a graph or node that does not
-    /// exist, continuous actions are NaN and choices are [`NO_ACTION`](brasa_exchange::NO_ACTION). A choice is
-    /// [`NO_ACTION`](brasa_exchange::NO_ACTION) too if a score or a number of its mask is NaN, or no action is legal.
+    /// exist, continuous actions are NaN and choices are [`NO_ACTION`](brasa_export::NO_ACTION). A choice is
+    /// [`NO_ACTION`](brasa_export::NO_ACTION) too if a score or a number of its mask is NaN, or no action is legal.
     ///
     /// # Errors
     /// [`EnvError::Argument`] for rows that do not have the sizes of the training environments, and for a mask that is missing where they

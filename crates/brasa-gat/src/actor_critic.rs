@@ -2,7 +2,7 @@
 
 use brasa_core::analytic::ByResults;
 use brasa_core::env::field;
-use brasa_core::exchange::ExportedPolicy;
+use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActionSizes, ActorCritic, Decision, Evaluation, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Obs, Policy,
 };

@@ -1,6 +1,6 @@
-//! Policies over graphs as layers of `brasa-exchange`.
+//! Policies over graphs as layers of `brasa-export`.
 
-use brasa_core::exchange::{
+use brasa_core::export::{
     About, Affine, Attention, Edges, ExportedPolicy, GraphNetwork, Head, Layer, Norm, Output, Readout, Residual,
 };
 use brasa_nn::{Linear, exported_function};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use brasa_dist::{mean, shard};
+use brasa_shards::{mean, shard};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let n_shards = std::env::args().nth(1).map_or(Ok(8), |text| text.parse())?;

@@ -1,7 +1,7 @@
-//! The ranks of a sharded run that `mpirun` or `srun` started: the link of [`brasa_dist`] by MPI.
+//! The ranks of a sharded run that `mpirun` or `srun` started: the link of [`brasa_shards`] by MPI.
 //!
 //! ```no_run
-//! use brasa_dist::{mean, shard};
+//! use brasa_shards::{mean, shard};
 //!
 //! let world = brasa_mpi::join()?;
 //! let gradient = world.run(8, || Ok::<_, String>(mean(vec![shard().index as f32])))?;
@@ -14,7 +14,7 @@
 #[cfg(feature = "mpi")]
 mod ranks;
 
-use brasa_dist::{DistError, World};
+use brasa_shards::{ShardError, World};
 
 /// The processes that `mpirun`, `mpiexec` or `srun` has started together with this one; this process alone if it was started without them. A
 /// process can join once.
@@ -22,9 +22,9 @@ use brasa_dist::{DistError, World};
 /// The result must live until all ranks have finished: when it is dropped, it waits for them.
 ///
 /// # Errors
-/// [`DistError::WithoutMpi`] if there are several but the feature `mpi` is off; [`DistError::Mpi`] if the library fails or refuses calls
+/// [`ShardError::WithoutMpi`] if there are several but the feature `mpi` is off; [`ShardError::Mpi`] if the library fails or refuses calls
 /// from several threads.
-pub fn join() -> Result<World, DistError> {
+pub fn join() -> Result<World, ShardError> {
     #[cfg(feature = "mpi")]
     if ranks::is_started() {
         let (ranks, library) = ranks::Ranks::join()?;

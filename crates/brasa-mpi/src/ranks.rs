@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use brasa_dist::{DistError, Link};
+use brasa_shards::{Link, ShardError};
 use ferrompi::{Communicator, Mpi, Request, Source, ThreadLevel};
 
 /// Variables that only ranks have (MPICH and Slurm, PMIx, Open MPI, Cray).
@@ -34,11 +34,11 @@ pub(crate) struct Ranks {
 
 impl Ranks {
     /// The ranks, and the library, which ends when it is dropped.
-    pub(crate) fn join() -> Result<(Self, Mpi), DistError> {
+    pub(crate) fn join() -> Result<(Self, Mpi), ShardError> {
         // The shard that arrives last at an exchange calls MPI: one thread at a time, but not always the same.
-        let mpi = Mpi::init_thread(ThreadLevel::Serialized).map_err(|error| DistError::Mpi(error.to_string()))?;
+        let mpi = Mpi::init_thread(ThreadLevel::Serialized).map_err(|error| ShardError::Mpi(error.to_string()))?;
         if mpi.thread_level() < ThreadLevel::Serialized {
-            return Err(DistError::Mpi("the library must offer `MPI_THREAD_SERIALIZED`".into()));
+            return Err(ShardError::Mpi("the library must offer `MPI_THREAD_SERIALIZED`".into()));
         }
         let world = mpi.world();
         let (rank, n_ranks) = (world.rank() as usize, world.size() as usize);

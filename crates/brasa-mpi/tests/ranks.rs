@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use brasa_dist::{gather, mean, shard};
+use brasa_shards::{gather, mean, shard};
 
 /// Set in the ranks: what they are to do.
 const PROGRAM: &str = "BRASA_TEST_PROGRAM";

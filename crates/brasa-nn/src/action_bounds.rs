@@ -1,7 +1,7 @@
 //! Bounds of continuous actions, and scaling from [-1, 1] to them.
 
 use brasa_core::env::Space;
-use brasa_core::exchange::scaling;
+use brasa_core::export::scaling;
 use burn::tensor::Tensor;
 
 use crate::NnError;

@@ -1,7 +1,7 @@
 //! Statistics of advantages and of value targets.
 
-use brasa_dist::{mean, shard};
 use brasa_kernels::HostTensor;
+use brasa_shards::{mean, shard};
 use burn::tensor::Tensor;
 
 /// Added to the standard deviation of advantages: keeps the division by one of 0 finite.
@@ -9,7 +9,7 @@ pub(crate) const ADVANTAGE_EPSILON: f64 = 1e-8;
 
 /// Advantages with mean 0 and unbiased standard deviation 1, `[n_rows]`; a single advantage is not changed.
 ///
-/// With a `weight`, whose mean is 1 (see [`choice_weight`]), the moments are weighted. In a run of several shards ([`brasa_dist`])
+/// With a `weight`, whose mean is 1 (see [`choice_weight`]), the moments are weighted. In a run of several shards ([`brasa_shards`])
 /// they are those of the advantages of all shards, which have equally many.
 pub fn normalize(advantage: Tensor<1>, weight: Option<&Tensor<1>>) -> Tensor<1> {
     let n_shards = shard().count;

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use brasa_core::analytic::{ByActions, ByResults, CriticsInput};
-use brasa_core::exchange::ExportedPolicy;
+use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, HostActor, NetworkSizes, NoiseSpec, Obs,
     Policy, RandomWarmup, Reparameterized, TeamObs,

@@ -2,7 +2,7 @@
 
 use brasa_core::analytic::ByActions;
 use brasa_core::env::Space;
-use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
+use brasa_core::export::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{
     ActionSizes, Deterministic, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Obs, Policy, RandomWarmup,
 };

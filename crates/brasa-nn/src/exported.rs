@@ -1,6 +1,6 @@
-//! Networks as the lists of layers of `brasa-exchange`.
+//! Networks as the lists of layers of `brasa-export`.
 
-use brasa_core::exchange::{About, ExportedPolicy, Function, Layer, Output};
+use brasa_core::export::{About, ExportedPolicy, Function, Layer, Output};
 use burn::tensor::Tensor;
 
 use crate::action_bounds::ActionBounds;

@@ -1,12 +1,12 @@
 //! One gradient step on a loss that is written as a rule of a row.
 
 use brasa_core::Rows;
-use brasa_dist::shard;
 use brasa_kernels::{
     HostLossData, HostTensor, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel,
     row_loss_on_host,
 };
 use brasa_number::RowLoss;
+use brasa_shards::shard;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -30,7 +30,7 @@ impl<'a, const D: usize> Data<'a, D> {
     }
 
     /// A column gets mean 0 and unbiased standard deviation 1; a single number is not changed. `weight` is the column with the weights of the
-    /// rows in both, whose mean is 1. In a run of several shards ([`brasa_dist`]) the numbers of all of them count, who have equally many.
+    /// rows in both, whose mean is 1. In a run of several shards ([`brasa_shards`]) the numbers of all of them count, who have equally many.
     ///
     /// # Panics
     /// In [`Trainable::learn`], if there is no such column, or if it is a constant.

@@ -1,7 +1,7 @@
 //! A Q-network over pairs: each action is a pair of an item of a first kind and an item of a second kind.
 
 use brasa_core::env::{InvalidField, PairSpec};
-use brasa_core::exchange::{About, ExportedPolicy, Groups, Layer, Output};
+use brasa_core::export::{About, ExportedPolicy, Groups, Layer, Output};
 use brasa_core::{ActionValues, Obs};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};

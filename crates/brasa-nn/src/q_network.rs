@@ -2,7 +2,7 @@
 
 use brasa_core::analytic::ByResults;
 use brasa_core::env::Space;
-use brasa_core::exchange::{ExportedPolicy, Output};
+use brasa_core::export::{ExportedPolicy, Output};
 use brasa_core::{ActionValues, Obs};
 use brasa_kernels::{HostMlp, HostTensor, best_of};
 use burn::module::Module;

@@ -7,7 +7,7 @@ use std::thread::{self, ThreadId};
 
 use brasa_core::Rows;
 use brasa_device::{Precision, precision};
-use brasa_dist::shard;
+use brasa_shards::shard;
 use burn::backend::{Backend, BackendTypes, Dispatch};
 use burn::tensor::{Device, Tensor};
 
@@ -188,6 +188,11 @@ impl<B: Rows, O: Copied> Recordings<B, O> {
     #[allow(unsafe_code, reason = "a recording holds addresses of tensors that their owner may drop")]
     pub unsafe fn new(is_on: bool) -> Self {
         Self { is_on, ..Self::default() }
+    }
+
+    /// Whether updates are recorded, on a device that can.
+    pub fn is_on(&self) -> bool {
+        self.is_on
     }
 
     /// Whether updates are replayed: the second one of a size and all later ones, where the device can.

@@ -2,7 +2,7 @@
 
 use brasa_core::analytic::ByActions;
 use brasa_core::env::{InvalidField, Space, field};
-use brasa_core::exchange::{ExportedPolicy, Function, Layer, Output};
+use brasa_core::export::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{ActionSizes, Explore, NetworkSizes, NoiseSpec, Obs, Policy, RandomWarmup, Reparameterized};
 use brasa_kernels::{HostColumns, HostColumnsMut, HostMlp, HostTensor, RowSlopes};
 use brasa_number::NormalDraw;

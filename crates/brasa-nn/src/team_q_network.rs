@@ -1,7 +1,7 @@
 //! MLP Q-networks of a team, computed as one batched network.
 
 use brasa_core::env::{Space, field};
-use brasa_core::exchange::{ExportedPolicy, Output};
+use brasa_core::export::{ExportedPolicy, Output};
 use brasa_core::{ActionValues, Rows, TeamObs, cumulative_sum};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};

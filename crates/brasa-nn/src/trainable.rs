@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use brasa_core::Metrics;
 use brasa_device::{Precision, precision};
-use brasa_dist::{mean, shard};
 use brasa_kernels::{HostTensor, clip_scale, concat, runs_on_host, split};
+use brasa_shards::{mean, shard};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
@@ -185,7 +185,7 @@ impl<M: Module> Trainable<M> {
     }
 
     /// One optimizer step on `loss`, of [`Trainable::module`]. It waits for the device only on the CPU, or if the run has several
-    /// shards ([`brasa_dist`]): then the step uses the mean of their gradients.
+    /// shards ([`brasa_shards`]): then the step uses the mean of their gradients.
     ///
     /// In [`Precision::F16`] the loss is scaled by [`LossScale`], and gradients that are not finite change nothing but this scale
     /// and the number of steps.

@@ -16,13 +16,13 @@
 use brasa_buffers::Rollout;
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
-use brasa_dist::mean;
 use brasa_kernels::LossData;
 use brasa_nn::{
     Changing, Data, EvaluatedActions, ParamsError, Persist, Recordable, Recordings, Reports, Saved, Step, Trainable,
     Update, choice_weight, explained_variance, weights,
 };
 use brasa_number::{Number, RowLoss};
+use brasa_shards::mean;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -215,6 +215,10 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         // With `target_kl` the host decides about every step.
         // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
         self.recordings = unsafe { Recordings::new(is_on && self.config.target_kl.is_none()) };
+    }
+
+    fn n_recordings(&self) -> usize {
+        usize::from(self.recordings.is_on())
     }
 }
 

@@ -218,6 +218,10 @@ where
         // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
         self.recordings = unsafe { Recordings::new(is_on) };
     }
+
+    fn n_recordings(&self) -> usize {
+        usize::from(self.recordings.is_on()) * self.config.target_update_interval.min(2) as usize
+    }
 }
 
 impl<A, C> OffPolicyLearner for Sac<A, C>

@@ -1,6 +1,6 @@
 //! A deterministic actor with Gaussian exploration noise.
 
-use brasa_core::exchange::ExportedPolicy;
+use brasa_core::export::ExportedPolicy;
 use brasa_core::{Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
 use burn::tensor::Tensor;
 

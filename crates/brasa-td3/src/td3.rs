@@ -222,6 +222,10 @@ where
         // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
         self.recordings = unsafe { Recordings::new(is_on) };
     }
+
+    fn n_recordings(&self) -> usize {
+        usize::from(self.recordings.is_on()) * self.config.policy_delay.min(2) as usize
+    }
 }
 
 impl<A, C> OffPolicyLearner for Td3<A, C>

@@ -4,6 +4,8 @@
 pub mod golden;
 pub mod memory;
 pub mod mutate;
+#[cfg(feature = "outcomes")]
+pub mod outcomes;
 
 #[cfg(feature = "device")]
 use brasa_env::{EnvSpec, Space};

@@ -5,7 +5,7 @@
 //! [`OnPolicy`] and [`OffPolicy`] are the loops. A [`Trainer`] adds a run directory, checkpoints, resume, evaluation, sinks,
 //! progress and stopping to one of them. `brasa-experiment` configures the same from a TOML file.
 //!
-//! In a run of several shards ([`brasa_dist::World::run`]), every shard makes a [`Trainer`] of its own environments, with settings of
+//! In a run of several shards ([`brasa_shards::World::run`]), every shard makes a [`Trainer`] of its own environments, with settings of
 //! its own share: `batch_size` and the capacity of the replay buffer are per shard. Steps are counted over all shards. The first shard
 //! alone has the run directory, sinks, evaluation and progress.
 //!

@@ -1,11 +1,11 @@
-//! The parts of a training run that its shards ([`brasa_dist`]) share. Everything here does nothing in a run of one shard.
+//! The parts of a training run that its shards ([`brasa_shards`]) share. Everything here does nothing in a run of one shard.
 
 use std::path::{Path, PathBuf};
 
 use brasa_core::VecEnv;
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{Episode, derived_seed, field};
-use brasa_dist::{gather, mean, shard};
+use brasa_shards::{gather, mean, shard};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

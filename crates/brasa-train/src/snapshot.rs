@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use brasa_core::VecEnv;
 use brasa_core::env::wrappers::RunningMoments;
-use brasa_core::exchange::{high_and_low, joined};
+use brasa_core::export::{high_and_low, joined};
 use brasa_nn::{Arrays, Persist, Saved};
 use burn::module::Module;
 use serde::{Deserialize, Serialize};

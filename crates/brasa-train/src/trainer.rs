@@ -10,8 +10,8 @@ use brasa_core::{
     ActorCritic, ObsForm, OffPolicyLearner, OnPolicyLearner, Policy, PolicyController, RandomWarmup, Sink, VecEnv,
 };
 use brasa_device::{Precision, autocast, catch_out_of_memory};
-use brasa_dist::shard;
 use brasa_nn::Persist;
+use brasa_shards::shard;
 use burn::tensor::Tensor;
 
 use crate::evaluate::fits_evaluation;

@@ -33,11 +33,12 @@ mod register;
 #[cfg(feature = "a2c")]
 pub use brasa_a2c as a2c;
 pub use brasa_buffers as buffers;
+#[cfg(feature = "energy")]
+pub use brasa_citylearn as citylearn;
 #[cfg(feature = "classic")]
 pub use brasa_classic as classic;
 pub use brasa_core as core;
 pub use brasa_device as device;
-pub use brasa_dist as dist;
 #[cfg(feature = "dqn")]
 pub use brasa_dqn as dqn;
 #[cfg(feature = "energy")]
@@ -60,6 +61,7 @@ pub use brasa_number as number;
 pub use brasa_ppo as ppo;
 #[cfg(feature = "sac")]
 pub use brasa_sac as sac;
+pub use brasa_shards as shards;
 #[cfg(feature = "td3")]
 pub use brasa_td3 as td3;
 pub use brasa_train as train;

@@ -7,13 +7,14 @@ use super::Finding;
 /// Crates by level; a crate may depend on strictly lower levels only.
 const LEVELS: [(u8, &[&str]); 9] = [
     (0, &["brasa-lp", "brasa-number"]),
-    (1, &["brasa-env", "brasa-exchange", "brasa-device", "brasa-floorplan"]),
-    (2, &["brasa-kernels"]),
+    (1, &["brasa-env", "brasa-export", "brasa-device", "brasa-floorplan"]),
+    (2, &["brasa-kernels", "brasa-power"]),
     (
         3,
         &[
             "brasa-core",
-            "brasa-dist",
+            "brasa-shards",
+            "brasa-citylearn",
             "brasa-classic",
             "brasa-energy",
             "brasa-evacuation",
@@ -47,7 +48,8 @@ const LEVELS: [(u8, &[&str]); 9] = [
 /// Test helpers: a dev-dependency of any crate, a dependency of none.
 const TESTS: &str = "brasa-test";
 /// Crates whose tensor implementation may depend on [`CORE`] of their own level, and on [`KERNELS`].
-const SCENARIOS: [&str; 5] = ["brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-gym", "brasa-uara"];
+const SCENARIOS: [&str; 6] =
+    ["brasa-citylearn", "brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-gym", "brasa-uara"];
 /// The crates that the tensor implementation of a scenario uses.
 const CORE: &str = "brasa-core";
 const KERNELS: &str = "brasa-kernels";

@@ -1,13 +1,13 @@
 //! Exported policies of every kind of network act like the policies of the runs they come from.
 //!
-//! The formats themselves are tested in `brasa-exchange`.
+//! The formats themselves are tested in `brasa-export`.
 #![allow(clippy::expect_used)]
 
 use crate::common;
 
 use std::path::Path;
 
-use brasa::core::exchange::{ExportedPolicy, Layer, NO_ACTION, Output};
+use brasa::core::export::{ExportedPolicy, Layer, NO_ACTION, Output};
 use brasa::device::open_named;
 use brasa::env::{BatchSlabs, named_rng};
 use brasa::experiment::LoadedPolicy;

@@ -1,6 +1,6 @@
 //! Policies from files: models of Stable-Baselines3, and exported policies, play in experiments.
 //!
-//! Their actions are compared with Stable-Baselines3's in `brasa-exchange`.
+//! Their actions are compared with Stable-Baselines3's in `brasa-export`.
 #![allow(clippy::expect_used)]
 
 use crate::common;
@@ -15,7 +15,7 @@ const CART_POLE: &str = "[scenario.cart-pole]\n[train]\ntotal_env_steps = 2048\n
 
 /// A model that Stable-Baselines3 wrote.
 fn model(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../brasa-exchange/tests/data/stable_baselines3").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../brasa-export/tests/data/stable_baselines3").join(name)
 }
 
 fn config(dir: &Path, text: &str) -> PathBuf {

@@ -21,7 +21,7 @@ fn commands(dir: &Path, run_dir: &Path, out: &str) -> Vec<Vec<String>> {
         .into();
     all.push(words(&["report", arg(run_dir), "--out", out]));
     all.push(words(&["plan", arg(&config), "--device", "cpu", "--fit", out]));
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../brasa-exchange/tests/data/stable_baselines3");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../brasa-export/tests/data/stable_baselines3");
     let model = fs::read_dir(model).expect("there are models").map(|entry| entry.expect("an entry").path());
     let model = model.filter(|path| path.extension().is_some_and(|end| end == "zip")).min().expect("there is a model");
     all.push(words(&["import", arg(&model), "--out", out]));

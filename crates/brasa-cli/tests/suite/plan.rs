@@ -115,6 +115,29 @@ fn a_run_is_filled_until_it_gains_no_more() {
     assert_eq!(again["footprint"]["batch_rows"], after["footprint"]["batch_rows"]);
 }
 
+/// A recording keeps the memory of its gradient step, and learners with a delayed actor record two.
+#[test]
+fn recordings_are_planned_on_a_gpu() {
+    let recordings = |config: &str, device: &str, set: &[&str]| {
+        let set = set.iter().flat_map(|item| ["--set", item]);
+        let plan = json(&["plan", config, "--device", device, "--json"].into_iter().chain(set).collect::<Vec<_>>());
+        let work = plan["footprint"]["learning"]["bytes"].as_f64().expect("a number");
+        let parts = plan["parts"].as_array().expect("a list");
+        let part = parts.iter().find(|part| part["name"] == "recordings");
+        part.map_or(0.0, |part| part["bytes"].as_f64().expect("a number")) / work
+    };
+    // A learner with recordings has each network twice.
+    let close =
+        |ratio: f64, expected: f64| assert!((expected..expected + 0.6).contains(&ratio), "{ratio} of {expected}");
+    let (sac, td3) = ("configs/pendulum-sac.toml", "configs/pendulum-td3.toml");
+    let capture = "train.capture=true";
+    assert_eq!(recordings(sac, "t4", &[]), 0.0);
+    assert_eq!(recordings(sac, "cpu", &[capture]), 0.0);
+    close(recordings(sac, "t4", &[capture]), 1.0);
+    close(recordings(sac, "t4", &[capture, "sac.target_update_interval=4"]), 2.0);
+    close(recordings(td3, "t4", &[capture]), 2.0);
+}
+
 #[test]
 fn nothing_fits_a_machine_without_memory() {
     let dir = tempfile::tempdir().expect("there is room");

@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::{Autoreset, Ending, EnvError, EnvSpec, Simulation, Space, StateTag, StepOut, View};
+use brasa_power::Ledger;
 
 use super::config::{ActionMode, IquitosConfig};
 use super::dispatch::{BatteryOrder, Flows};
 use super::observe::{self, Scales};
 use super::site::Site;
 use super::world::{State, World};
-use crate::{Ledger, rows};
+use crate::rows;
 
 /// Names of the figures of a step, in the order of [`StepOut::info`].
 const INFO: [&str; 13] = [

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use brasa_power::{EnergyError, fail};
 use serde::{Deserialize, Serialize};
 
 use super::profiles;
@@ -9,7 +10,6 @@ pub use super::reward_config::{RewardConfig, RewardKind};
 use super::solar::{Clouds, Modules, Place};
 pub use crate::actions::SocketActions;
 use crate::storage::Storage;
-use crate::{EnergyError, error::fail};
 
 /// Settings of the microgrid.
 ///
@@ -52,7 +52,7 @@ pub struct IquitosConfig {
     pub grid: GridConfig,
     /// The reward.
     pub reward: RewardConfig,
-    /// Whether reports have the baselines that solve linear programmes: `receding-horizon`, which plans the next day in every
+    /// Whether reports have the baselines that solve linear programs: `receding-horizon`, which plans the next day in every
     /// step, `perfect-forecast` with files, `perfect-foresight` and `bound`. Default false, because they take about a minute per
     /// evaluated year by the hour, and more by shorter steps. Needs the crate's feature `optimum` and a reward other than `seed`.
     pub optimum: bool,

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use brasa_power::{EnergyError, fail};
+
 use super::config::{IquitosConfig, VehicleClass};
 use super::vehicles::Arrival;
-use crate::EnergyError;
 use crate::calendar::Calendar;
-use crate::error::fail;
 use crate::remarks::{check_carbon, check_load, check_prices, check_sessions, read_pv};
 use crate::series::{CsvFile, DAY_MINUTES, Series, show};
 

@@ -13,9 +13,9 @@
 //! The limit of `discharge` means that the battery never discharges more than load and export take.
 
 use brasa_number::Number;
+use brasa_power::Ledger;
 
 use super::site::Site;
-use crate::Ledger;
 use crate::storage::Stored;
 
 /// Order for the battery.

@@ -1,4 +1,4 @@
-//! The optimum with perfect foresight, as a linear programme over a horizon.
+//! The optimum with perfect foresight, as a linear program over a horizon.
 //!
 //! Variables per step, in kWh at the bus: charge `c`, discharge `d`, stored energy `s`, import `g`, export `x`, curtailed PV
 //! `u`, import beyond the soft limit `o`, and the energy of the vehicles (`super::sessions`); per month: the peak of the
@@ -13,7 +13,7 @@
 //! The objective is linear in them. Two rules of the simulation are not:
 //!
 //! - The standing loss `l` does not take energy below the minimum. The bound allows `s_t <= (1 - l) (...) + l s_min`, which is
-//!   true of every battery. A second programme has the schedule: the battery is at its minimum after the same steps as in the
+//!   true of every battery. A second program has the schedule: the battery is at its minimum after the same steps as in the
 //!   first, and pays the loss in all others.
 //! - The battery serves load, vehicles and export alone: `d <= max(0, load + vehicles + export limit - pv)`. Where PV exceeds the
 //!   load by less than the vehicles may take, the smallest concave function above it is the limit.
@@ -25,6 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_lp::{Program, Solution, Variable};
+use brasa_power::{EnergyError, fail, optimum::solve, scenario::Evaluated};
 
 use super::config::RewardKind;
 use super::dispatch::{BatteryOrder, Flows};
@@ -32,10 +33,6 @@ use super::reward::terms;
 use super::sessions::{Group, Session, most_kwh};
 use super::site::Site;
 use super::world::World;
-use crate::EnergyError;
-use crate::error::fail;
-use crate::optimum::solve;
-use crate::scenario::Evaluated;
 use crate::storage::Storage;
 
 /// Weights of the raw objectives of a step; the optimum has the smallest weighted sum over a year. They are not negative.
@@ -206,7 +203,7 @@ pub(crate) struct Plan {
 /// [`EnergyError::Field`] for invalid weights, [`EnergyError::Optimum`] if the solver fails.
 pub(crate) fn plan(site: &Site, horizon: &Horizon, objective: &Objective) -> Result<Plan, EnergyError> {
     objective.validate()?;
-    let relaxed = Programme::new(site, horizon, objective, &Standing::Forgiven);
+    let relaxed = Model::new(site, horizon, objective, &Standing::Forgiven);
     let solution = solve(&relaxed.program)?;
     let bound = relaxed.bound(&solution);
     let battery = &site.config.battery;
@@ -215,19 +212,19 @@ pub(crate) fn plan(site: &Site, horizon: &Horizon, objective: &Objective) -> Res
         return Ok(relaxed.plan(site, horizon, &solution, bound));
     }
     let at_low = relaxed.at_low(&solution, low_kwh + LOW * battery.capacity_kwh);
-    let schedule = Programme::new(site, horizon, objective, &Standing::Paid { at_low });
+    let schedule = Model::new(site, horizon, objective, &Standing::Paid { at_low });
     let solution = solve(&schedule.program)?;
     Ok(schedule.plan(site, horizon, &solution, bound))
 }
 
-/// Terms of the programme of a horizon, roughly: those of its vehicles, and up to 21 per step for the rest.
+/// Terms of the program of a horizon, roughly: those of its vehicles, and up to 21 per step for the rest.
 pub(crate) fn n_terms(site: &Site, horizon: &Horizon) -> f64 {
     let most = most_kwh(&site.config.vehicles, site.step_hours);
     let of_vehicles: usize = Group::of(&horizon.sessions).iter().map(|group| group.n_terms(most)).sum();
     (of_vehicles + 21 * horizon.pv_kwh.len()) as f64
 }
 
-/// A plan whose later steps nobody follows: without the second programme of [`plan`]. Each kWh that is stored after it saves
+/// A plan whose later steps nobody follows: without the second program of [`plan`]. Each kWh that is stored after it saves
 /// `kept_value`.
 ///
 /// # Errors
@@ -238,17 +235,17 @@ pub(crate) fn plan_ahead(
     objective: &Objective,
     kept_value: f64,
 ) -> Result<Plan, EnergyError> {
-    let mut programme = Programme::new(site, horizon, objective, &Standing::Forgiven);
-    if let Some([.., last]) = programme.battery.last() {
-        programme.program.add_cost(*last, -kept_value);
+    let mut model = Model::new(site, horizon, objective, &Standing::Forgiven);
+    if let Some([.., last]) = model.battery.last() {
+        model.program.add_cost(*last, -kept_value);
     }
-    let solution = solve(&programme.program)?;
-    let bound = programme.bound(&solution);
-    Ok(programme.plan(site, horizon, &solution, bound))
+    let solution = solve(&model.program)?;
+    let bound = model.bound(&solution);
+    Ok(model.plan(site, horizon, &solution, bound))
 }
 
-/// The programme of a horizon.
-struct Programme {
+/// The program of a horizon.
+struct Model {
     program: Program,
     /// Charge, discharge and stored energy of every step; empty without a battery.
     battery: Vec<[Variable; 3]>,
@@ -260,7 +257,7 @@ struct Programme {
     constant: f64,
 }
 
-impl Programme {
+impl Model {
     fn new(site: &Site, horizon: &Horizon, objective: &Objective, standing: &Standing) -> Self {
         let mut program = Program::default();
         let (config, hours) = (&site.config, site.step_hours);
@@ -436,17 +433,17 @@ mod tests {
     use super::*;
     use crate::iquitos::{Iquitos, IquitosConfig};
 
-    /// What `plan` says of a comparison is near what its programme has.
+    /// What `plan` says of a comparison is near what its program has.
     #[test]
-    fn terms_are_counted_before_there_is_a_programme() {
+    fn terms_are_counted_before_there_is_a_model() {
         for (step_minutes, tolerance) in [(60, 0.1), (30, 0.1)] {
             let config = IquitosConfig { step_minutes, optimum: true, ..IquitosConfig::default() };
             let scenario = Iquitos::new(config).expect("it is valid");
             let site = scenario.year();
             let horizon = Horizon::of_episode(site, Evaluated { index: 0, seed: 0 });
             let objective = Objective::of_return(site).expect("the reward is linear");
-            let programme = Programme::new(site, &horizon, &objective, &Standing::Forgiven);
-            let (there, counted) = (programme.program.n_terms() as f64, n_terms(site, &horizon));
+            let model = Model::new(site, &horizon, &objective, &Standing::Forgiven);
+            let (there, counted) = (model.program.n_terms() as f64, n_terms(site, &horizon));
             assert!((counted / there - 1.0).abs() < tolerance, "{step_minutes}: {counted} instead of {there}");
         }
     }

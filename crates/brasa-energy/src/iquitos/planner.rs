@@ -14,13 +14,14 @@
 //! its weekly profile without noise, and coming vehicles take the mean of uncontrolled ones. What present vehicles still need is
 //! subtracted from the energy of the coming ones.
 
+use brasa_power::EnergyError;
+
 use super::dispatch::BatteryOrder;
 use super::foresight::{Horizon, Objective, plan_ahead};
 use super::reward;
 use super::sessions::Session;
 use super::site::{PvTable, Site};
 use super::world::{EnvState, SocketView};
-use crate::EnergyError;
 use crate::day_prices::DayPrices;
 
 /// Hours of a plan: the battery's cycle is a day.

@@ -25,12 +25,11 @@
 //! - all its terms are clipped to [-1, 1], where the gradient is 0.
 
 use brasa_number::Number;
+use brasa_power::{EnergyError, Ledger, fail};
 
 use super::config::RewardKind;
 use super::dispatch::Flows;
 use super::site::Site;
-use crate::error::fail;
-use crate::{EnergyError, Ledger};
 
 /// The reward of a step. `seed_inputs` gives the inputs of the formula of the original study.
 pub(crate) fn reward<N: Number>(flows: &Flows<N>, seed_inputs: impl FnOnce() -> SeedInputs<N>, site: &Site) -> N {

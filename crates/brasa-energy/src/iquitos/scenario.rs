@@ -7,8 +7,12 @@ use std::sync::Arc;
 #[cfg(feature = "optimum")]
 use brasa_env::ComparisonMemory;
 use brasa_env::{
-    Autoreset, Baseline, BaselineKind, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation,
-    Figure, Outcome, Playing, Scenario, Split, Who, find_baseline, fingerprint,
+    Autoreset, Baseline, BaselineKind, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
+    Outcome, Playing, Scenario, Split, Who, find_baseline, fingerprint,
+};
+use brasa_power::{
+    EnergyError, Ledger, Trace,
+    scenario::{Evaluated, FigureRule, LESS, MORE, at_least_one, curves, details, each_episode, figures, relative},
 };
 
 use super::batch::{IquitosBatch, IquitosSimulation};
@@ -24,11 +28,9 @@ use super::reward;
 use super::site::{PvTable, Reference, Site};
 use super::world::{EnvState, SocketView, StepResult, World};
 #[cfg(feature = "optimum")]
-use crate::optimum::{Bounds, Optimum, memory};
+use brasa_power::optimum::{Bounds, Optimum, memory};
 #[cfg(feature = "optimum")]
-use crate::scenario::foresight_baselines;
-use crate::scenario::{Evaluated, at_least_one, curves, details, each_episode, figure, relative};
-use crate::{EnergyError, Ledger, Trace, remarks};
+use brasa_power::scenario::foresight_baselines;
 
 /// Reference of ratios.
 const REFERENCE: &str = "uncontrolled charging with an idle battery";
@@ -63,7 +65,7 @@ impl Iquitos {
         site.reference = measure_reference(&site);
         reward::check_scales(&site)?;
         let year = Arc::new(site.evaluated());
-        remarks::warn(&warnings);
+        brasa_power::remarks::warn(&warnings);
         Ok(Self {
             site: Arc::new(site),
             year,
@@ -153,7 +155,7 @@ impl Iquitos {
     /// every socket with the smallest weighted sum of `objective`, and what it reaches in the simulation. The episode is a year,
     /// or the first part that is held out.
     ///
-    /// A linear programme, solved by an interior point method; the year by the hour takes seconds, by shorter steps
+    /// A linear program, solved by an interior point method; the year by the hour takes seconds, by shorter steps
     /// minutes.
     ///
     /// # Errors
@@ -178,7 +180,7 @@ impl Iquitos {
         Objective::of_return(&self.year)
     }
 
-    /// An episode with a baseline that solves linear programmes.
+    /// An episode with a baseline that solves linear programs.
     #[cfg(feature = "optimum")]
     fn evaluate_planned(&self, baseline: &str, episode: Evaluated, traced: bool) -> Result<Outcome, EnergyError> {
         let objective = self.objective_of_return()?;
@@ -209,7 +211,7 @@ impl Iquitos {
         unreachable!("`validate` rejects these baselines without linear programs")
     }
 
-    /// The names and kinds of the baselines that solve linear programmes.
+    /// The names and kinds of the baselines that solve linear programs.
     #[cfg(feature = "optimum")]
     fn planned_baselines(&self) -> Vec<Baseline> {
         let planners = Planner::of_site(&self.year).iter();
@@ -227,11 +229,11 @@ impl Iquitos {
 
     /// The outcome of an episode, with the ratios to the same episode without control.
     fn outcome(&self, tally: Tally, episode: Evaluated, traced: bool) -> Outcome {
-        let reference = self.play_ruled(Rule::Uncontrolled, episode).values();
+        let reference = self.play_ruled(Rule::Uncontrolled, episode);
         Outcome {
             episode_return: Some(tally.episode_return),
             length: self.year.episode_steps().into(),
-            figures: relative(tally.values(), reference),
+            figures: relative(&FIGURES, &tally, &reference),
             details: details(&tally.ledger),
             trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
         }
@@ -379,31 +381,36 @@ impl Tally {
         self.trace.soc.push(if capacity_kwh > 0.0 { (stored_kwh / capacity_kwh) as f32 } else { 0.0 });
         self.trace.socket_kw.extend_from_slice(&world.socket_kw);
     }
+}
 
-    /// The value of each figure, in the order of [`Iquitos`]'s figures.
-    fn values(&self) -> [f64; 16] {
-        let l = &self.ledger;
-        let used_kwh = l.load_kwh + l.ev_delivered_kwh;
-        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
-        [
-            l.grid_import_kwh,
-            self.carbon_kg,
-            self.cost,
-            self.peak_kw,
-            l.ev_delivered_kwh,
-            l.ev_unmet_kwh,
-            self.turned_away,
-            l.pv_curtailed_kwh,
-            l.grid_export_kwh,
-            self.grid_excess_kwh,
-            self.feeder_excess_kwh,
-            l.battery_out_kwh,
-            self.ramp_kw,
-            l.battery_in_kwh + l.battery_out_kwh,
-            1.0 - share(l.grid_import_kwh, used_kwh),
-            share(l.pv_available_kwh - l.pv_curtailed_kwh - l.grid_export_kwh, l.pv_available_kwh),
-        ]
-    }
+/// The figures of an episode.
+const FIGURES: [FigureRule<Tally>; 16] = [
+    ("grid_import_kwh", "grid import [kWh]", LESS, |t| t.ledger.grid_import_kwh),
+    ("carbon_kg", "carbon [kg]", LESS, |t| t.carbon_kg),
+    ("cost", "cost [{currency}]", LESS, |t| t.cost),
+    ("peak_kw", "peak [kW]", LESS, |t| t.peak_kw),
+    ("ev_delivered_kwh", "ev delivered [kWh]", MORE, |t| t.ledger.ev_delivered_kwh),
+    ("ev_unmet_kwh", "ev unmet [kWh]", LESS, |t| t.ledger.ev_unmet_kwh),
+    ("ev_turned_away", "ev turned away", LESS, |t| t.turned_away),
+    ("pv_curtailed_kwh", "pv curtailed [kWh]", LESS, |t| t.ledger.pv_curtailed_kwh),
+    ("grid_export_kwh", "grid export [kWh]", None, |t| t.ledger.grid_export_kwh),
+    ("grid_excess_kwh", "grid excess [kWh]", LESS, |t| t.grid_excess_kwh),
+    ("feeder_excess_kwh", "feeder excess [kWh]", LESS, |t| t.feeder_excess_kwh),
+    ("battery_out_kwh", "battery out [kWh]", None, |t| t.ledger.battery_out_kwh),
+    ("ramp_kw", "ramps [kW]", LESS, |t| t.ramp_kw),
+    ("battery_use_kwh", "battery use [kWh]", LESS, |t| t.ledger.battery_in_kwh + t.ledger.battery_out_kwh),
+    ("self_sufficiency", "self sufficiency", MORE, |t| {
+        1.0 - share(t.ledger.grid_import_kwh, t.ledger.load_kwh + t.ledger.ev_delivered_kwh)
+    }),
+    ("self_consumption", "self consumption", MORE, |t| {
+        let used_kwh = t.ledger.pv_available_kwh - t.ledger.pv_curtailed_kwh - t.ledger.grid_export_kwh;
+        share(used_kwh, t.ledger.pv_available_kwh)
+    }),
+];
+
+/// A part of a whole; 0 of nothing.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
 }
 
 impl Scenario for Iquitos {
@@ -423,28 +430,7 @@ impl Scenario for Iquitos {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let (more, less) = (Some(Better::More), Some(Better::Less));
-        let cost = format!("cost [{}]", self.currency());
-        [
-            ("grid_import_kwh", "grid import [kWh]", less),
-            ("carbon_kg", "carbon [kg]", less),
-            ("cost", cost.as_str(), less),
-            ("peak_kw", "peak [kW]", less),
-            ("ev_delivered_kwh", "ev delivered [kWh]", more),
-            ("ev_unmet_kwh", "ev unmet [kWh]", less),
-            ("ev_turned_away", "ev turned away", less),
-            ("pv_curtailed_kwh", "pv curtailed [kWh]", less),
-            ("grid_export_kwh", "grid export [kWh]", None),
-            ("grid_excess_kwh", "grid excess [kWh]", less),
-            ("feeder_excess_kwh", "feeder excess [kWh]", less),
-            ("battery_out_kwh", "battery out [kWh]", None),
-            ("ramp_kw", "ramps [kW]", less),
-            ("battery_use_kwh", "battery use [kWh]", less),
-            ("self_sufficiency", "self sufficiency", more),
-            ("self_consumption", "self consumption", more),
-        ]
-        .map(|(name, label, better)| figure(name, label, better, REFERENCE))
-        .into()
+        figures(&FIGURES, self.currency(), REFERENCE)
     }
 
     fn baselines(&self) -> Vec<Baseline> {

@@ -1,4 +1,4 @@
-//! The vehicles of a horizon, and how their energy enters a linear programme.
+//! The vehicles of a horizon, and how their energy enters a linear program.
 //!
 //! A vehicle with a need `n` and a socket of `p` kWh per step can take any energies `x` with `x_t <= p` and
 //! `sum of x <= n`. For vehicles with the same arrival and departure, the sums that they can take together are
@@ -57,7 +57,7 @@ impl Group {
         levels.filter(|(_, power_kwh)| *power_kwh > 1e-9).collect()
     }
 
-    /// Terms that the group adds to a programme: its variables, each in four rows.
+    /// Terms that the group adds to a program: its variables, each in four rows.
     pub(crate) fn n_terms(&self, most_kwh: impl Fn(usize) -> f64) -> usize {
         4 * self.steps * self.levels(most_kwh).len()
     }

@@ -2,17 +2,17 @@
 
 use std::f64::consts::TAU;
 
+use brasa_power::{EnergyError, Starts, TraceStart};
+
 use super::config::{ArrivalModel, IquitosConfig, PvConfig, PvModel};
 use super::data::Given;
 use super::profiles::closed_form_pv_kwh;
 use super::solar::{Clouds, Modules, Sun};
 use super::vehicles::Arrivals;
 use super::world::EnvState;
-use crate::EnergyError;
 use crate::calendar::{Calendar, Date};
 use crate::day_prices::DayPrices;
-use crate::starts::{FirstDay, HeldOut, Starts};
-use crate::trace::TraceStart;
+use crate::starts::{FirstDay, HeldOut};
 
 /// Hour of the largest emissions, if they vary.
 const CARBON_PEAK_HOUR: f64 = 19.5;

@@ -6,10 +6,9 @@ use super::config::{
 };
 use std::path::PathBuf;
 
-use crate::EnergyError;
 use crate::check::{check, efficiency, not_negative, scale, scale_or_zero, within};
-use crate::scenario::check_optimum;
 use brasa_env::field;
+use brasa_power::{EnergyError, scenario::check_optimum};
 
 /// Most sockets of a class: each is four numbers of an observation.
 const MOST_SOCKETS: u64 = 10_000;
@@ -31,7 +30,7 @@ impl IquitosConfig {
             let rule = "must be between 1 and the steps of a year";
             check("episode_steps", rule, steps, (1..=steps_per_year).contains(&steps))?;
         }
-        check_optimum(self.optimum)?;
+        check_optimum(self.optimum, cfg!(feature = "optimum"))?;
         let is_linear = self.reward.kind != RewardKind::Seed;
         check("reward.kind", "must not be `seed` for `optimum`", "seed", !self.optimum || is_linear)?;
         let can_start = !self.random_start || self.episode_steps.is_some();

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::{EnvRng, episode_rng};
+use brasa_power::{Ledger, scenario::Evaluated};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +15,6 @@ use super::config::RewardKind;
 use super::dispatch::{BatteryOrder, Bus, Flows, Served, balance, serve};
 use super::reward::{self, SeedInputs};
 use super::site::{PvTable, Site};
-use crate::Ledger;
-use crate::scenario::Evaluated;
 
 /// Clip value of the mall's noise, so that the load is bounded.
 pub(super) const NOISE_LIMIT: f64 = 4.0;

@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
+use brasa_power::{EnergyError, fail};
+
 use super::arrivals::{Car, MAX_STAY_HOURS};
 use super::config::{SocketKind, StationConfig};
 use super::profiles;
-use crate::EnergyError;
 use crate::calendar::{Calendar, Date};
-use crate::error::fail;
 use crate::remarks::{check_prices, check_sessions, read_pv};
 use crate::series::{CsvFile, DAY_MINUTES, Series, show};
 

@@ -1,4 +1,4 @@
-//! The optimum of a station with perfect foresight: a linear programme of an episode.
+//! The optimum of a station with perfect foresight: a linear program of an episode.
 //!
 //! Variables are energies of a step in kWh. For a car in a group of sockets: charge `c`, discharge `q`, energy gained since its
 //! arrival `g`, its share `y` of a socket (1 where it finds one in any case), and for a driver bound by energy its presence `z`.
@@ -17,29 +17,28 @@
 //! Exact are: the taper, because it falls with the state of charge and so only cuts off a corner; limits and losses of nodes and
 //! sockets; the battery without a standing loss; stays of drivers bound by time. Relaxed, so that the optimum is a bound, are:
 //!
-//! - Which car finds a socket. Where drivers wait for energy this depends on the controller, and the programme may admit shares of
+//! - Which car finds a socket. Where drivers wait for energy this depends on the controller, and the program may admit shares of
 //!   cars, and keep a car at a socket that it would leave.
 //! - A node may lose more than it does, and PV may be curtailed at any time: only with negative prices does this pay.
 //! - The standing loss may leave out the part of the least energy.
-//! - Orders are curtailed in proportion; the programme chooses any flows within the limits.
+//! - Orders are curtailed in proportion; the program chooses any flows within the limits.
 //! - Charge and discharge, or import and export, in the same step; the latter pays only with an export dearer than the import.
 //!
-//! A second programme has the cars where a played episode had them. It is the schedule: played in turn, it is improved until it
-//! gains no more. What orders of whole levels cannot express is possible in the programme: its schedule is played without levels.
+//! A second program has the cars where a played episode had them. It is the schedule: played in turn, it is improved until it
+//! gains no more. What orders of whole levels cannot express is possible in the program: its schedule is played without levels.
 
 use std::ops::Range;
 
 use brasa_lp::{Program, Solution, Variable};
+use brasa_power::{EnergyError, optimum::solve};
 
 use super::arrivals::Car;
 use super::config::LimitMode;
 use super::site::Site;
 use super::sockets::{MET_KWH, Sockets};
 use super::stays::{Guests, Horizon, Stay, choices, fewest_steps, most_steps};
-use crate::EnergyError;
-use crate::optimum::solve;
 
-/// Smallest limit and smallest need in a programme, in kWh: an interior point needs some room. More room keeps a bound a bound.
+/// Smallest limit and smallest need in a program, in kWh: an interior point needs some room. More room keeps a bound a bound.
 const ROOM_KWH: f64 = 1e-6;
 
 /// Price per kWh of a target that a driver bound by energy misses although the played episode reached it, over the other prices.
@@ -54,7 +53,7 @@ pub(crate) struct Plan {
     /// Charge minus discharge of the battery per step.
     battery_kwh: Vec<f64>,
     cars: Vec<CarPlan>,
-    /// Minus the return in the programme.
+    /// Minus the return in the program.
     pub(crate) value: f64,
     /// Minus the return of any controller is at least this, if cars are where they can be.
     pub(crate) bound: f64,
@@ -107,10 +106,10 @@ impl Plan {
 /// # Errors
 /// [`EnergyError::Optimum`] if the solver fails.
 pub(crate) fn relaxed(site: &Site, horizon: &Horizon) -> Result<Plan, EnergyError> {
-    let mut programme = Programme::new(site, horizon);
-    programme.add_choices();
-    programme.add_station();
-    programme.plan()
+    let mut model = Model::new(site, horizon);
+    model.add_choices();
+    model.add_station();
+    model.plan()
 }
 
 /// The best schedule with every car where it was in a played episode.
@@ -118,10 +117,10 @@ pub(crate) fn relaxed(site: &Site, horizon: &Horizon) -> Result<Plan, EnergyErro
 /// # Errors
 /// As [`relaxed`].
 pub(crate) fn schedule(site: &Site, horizon: &Horizon, stays: &[Option<Stay>]) -> Result<Plan, EnergyError> {
-    let mut programme = Programme::new(site, horizon);
-    programme.add_stays(stays);
-    programme.add_station();
-    programme.plan()
+    let mut model = Model::new(site, horizon);
+    model.add_stays(stays);
+    model.add_station();
+    model.plan()
 }
 
 /// The share of a socket that a car has: a variable, or all of it.
@@ -136,7 +135,7 @@ struct Course {
     completes: bool,
 }
 
-struct Programme<'a> {
+struct Model<'a> {
     site: &'a Site,
     horizon: &'a Horizon,
     program: Program,
@@ -149,7 +148,7 @@ struct Programme<'a> {
     constant: f64,
 }
 
-impl<'a> Programme<'a> {
+impl<'a> Model<'a> {
     fn new(site: &'a Site, horizon: &'a Horizon) -> Self {
         Self {
             site,
@@ -185,7 +184,7 @@ impl<'a> Programme<'a> {
                     // The driver goes elsewhere, or away, as far as this group is full of those who came before.
                     let (variables, n_certain) = &present[group][arrival];
                     let count = site.groups[group].sockets.len() as f64;
-                    // Of many that may be there it says little, and makes the programme dense.
+                    // Of many that may be there it says little, and makes the program dense.
                     if variables.len() as f64 <= MOST_PRESENT * count {
                         let others = variables.iter().map(|variable| (*variable, -1.0));
                         let own = shares.iter().map(|(share, _)| (*share, -count));

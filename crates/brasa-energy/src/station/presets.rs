@@ -1,10 +1,11 @@
 //! The presets: a hub at a shopping center, and the layout of Chargax.
 
+use brasa_power::{EnergyError, fail};
+
 use super::config::{
     ActionMode, ArrivalConfig, BatteryConfig, CarModel, LimitMode, NodeConfig, PlaceKind, PriceConfig, PvConfig,
     RewardConfig, SocketActions, SocketConfig, SocketKind, StationConfig, taper_end, taper_soc,
 };
-use crate::{EnergyError, error::fail};
 
 impl Default for StationConfig {
     /// Twelve AC sockets of 22 kW and four DC sockets of 150 kW behind 250 kW of grid, 200 kW of PV and a battery of

@@ -5,8 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brasa_env::{
-    Autoreset, Baseline, BaselineKind, Better, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation,
-    Figure, Outcome, Playing, Scenario, Split, Who, find_baseline,
+    Autoreset, Baseline, BaselineKind, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
+    Outcome, Playing, Scenario, Split, Who, find_baseline,
+};
+use brasa_power::{
+    EnergyError, Trace,
+    scenario::{
+        Evaluated, FigureRule, LESS, MORE, at_least_one, each_episode, entries, figures, foresight_baselines, relative,
+    },
 };
 
 use super::batch::{StationBatch, StationSimulation};
@@ -15,7 +21,6 @@ use super::controllers::Rule;
 use super::episode::{self, StationEpisode};
 #[cfg(feature = "optimum")]
 use super::foresight::{self, Plan};
-use super::ledger::StationLedger;
 use super::reference::Reference;
 use super::reward::degradation_kwh;
 use super::site::Site;
@@ -24,9 +29,7 @@ use super::sockets::Sockets;
 use super::stays::{Guests, Horizon, Stay};
 use super::world::{EnvState, Flows, Outside, World};
 #[cfg(feature = "optimum")]
-use crate::optimum::{Bounds, Optimum};
-use crate::scenario::{Evaluated, at_least_one, each_episode, entries, figure, foresight_baselines, relative};
-use crate::{EnergyError, Trace, remarks};
+use brasa_power::optimum::{Bounds, Optimum};
 
 /// Reference of ratios.
 const REFERENCE: &str = "uncontrolled charging with an idle battery";
@@ -69,7 +72,7 @@ impl Station {
     pub fn new(config: StationConfig) -> Result<Self, EnergyError> {
         config.validate()?;
         let mut site = Site::new(config)?;
-        remarks::warn(&site.warnings);
+        brasa_power::remarks::warn(&site.warnings);
         let RewardConfig { kind, .. } = site.config.reward;
         let mut plain = site.clone();
         (plain.config.reward.kind, plain.config.reward.shaped) = (RewardKind::Profit, false);
@@ -236,7 +239,7 @@ impl Station {
         (tally, guests.stays)
     }
 
-    /// An episode with a baseline that solves linear programmes: the schedule, or the bound of the return.
+    /// An episode with a baseline that solves linear programs: the schedule, or the bound of the return.
     #[cfg(feature = "optimum")]
     fn evaluate_planned(&self, baseline: &str, episode: Evaluated, traced: bool) -> Result<Outcome, EnergyError> {
         self.bounds.outcome(baseline, (episode.index, episode.seed), || {
@@ -252,11 +255,11 @@ impl Station {
 
     /// The outcome of an episode, with the ratios to the same episode without control.
     fn outcome(&self, tally: Tally, episode: Evaluated, traced: bool) -> Outcome {
-        let reference = self.play_ruled(Rule::Uncontrolled, episode).values();
+        let reference = self.play_ruled(Rule::Uncontrolled, episode);
         Outcome {
             episode_return: Some(tally.episode_return),
             length: self.site.config.n_steps().into(),
-            figures: relative(tally.values(), reference),
+            figures: relative(&FIGURES, &tally, &reference),
             details: entries(tally.flows.ledger.entries()),
             trace: traced.then(|| -> brasa_env::Trace { Arc::new(tally.trace) }),
         }
@@ -306,44 +309,30 @@ impl Tally {
         self.trace.soc.push(if capacity_kwh > 0.0 { (self.stored_kwh / capacity_kwh) as f32 } else { 0.0 });
         self.trace.socket_kw.extend_from_slice(&world.socket_kw);
     }
-
-    /// The value of each figure, in the order of [`Station`]'s figures.
-    fn values(&self) -> [f64; 19] {
-        let StationLedger {
-            grid_import_kwh,
-            grid_export_kwh,
-            pv_curtailed_kwh,
-            battery_out_kwh,
-            battery_change_kwh,
-            network_lost_kwh,
-            ev_delivered_kwh,
-            ev_returned_kwh,
-            ev_unmet_kwh,
-            ..
-        } = self.flows.ledger;
-        [
-            self.flows.profit(),
-            self.flows.revenue,
-            self.flows.energy_cost,
-            grid_import_kwh,
-            grid_export_kwh,
-            self.peak_kw,
-            ev_delivered_kwh,
-            ev_returned_kwh,
-            ev_unmet_kwh,
-            f64::from(self.flows.turned_away),
-            self.flows.overtime_hours,
-            self.flows.excess_kwh,
-            pv_curtailed_kwh,
-            battery_out_kwh,
-            battery_change_kwh,
-            network_lost_kwh,
-            self.flows.carbon_kg,
-            self.flows.ramp_kw,
-            degradation_kwh(&self.flows),
-        ]
-    }
 }
+
+/// The figures of an episode.
+const FIGURES: [FigureRule<Tally>; 19] = [
+    ("profit", "profit [{currency}]", MORE, |t| t.flows.profit()),
+    ("revenue", "revenue [{currency}]", MORE, |t| t.flows.revenue),
+    ("energy_cost", "energy cost [{currency}]", LESS, |t| t.flows.energy_cost),
+    ("grid_import_kwh", "grid import [kWh]", LESS, |t| t.flows.ledger.grid_import_kwh),
+    ("grid_export_kwh", "grid export [kWh]", None, |t| t.flows.ledger.grid_export_kwh),
+    ("peak_kw", "peak [kW]", LESS, |t| t.peak_kw),
+    ("ev_delivered_kwh", "ev delivered [kWh]", MORE, |t| t.flows.ledger.ev_delivered_kwh),
+    ("ev_returned_kwh", "ev returned [kWh]", None, |t| t.flows.ledger.ev_returned_kwh),
+    ("ev_unmet_kwh", "ev unmet [kWh]", LESS, |t| t.flows.ledger.ev_unmet_kwh),
+    ("turned_away", "cars turned away", LESS, |t| f64::from(t.flows.turned_away)),
+    ("overtime_hours", "overtime [h]", LESS, |t| t.flows.overtime_hours),
+    ("excess_kwh", "excess [kWh]", LESS, |t| t.flows.excess_kwh),
+    ("pv_curtailed_kwh", "pv curtailed [kWh]", LESS, |t| t.flows.ledger.pv_curtailed_kwh),
+    ("battery_out_kwh", "battery out [kWh]", None, |t| t.flows.ledger.battery_out_kwh),
+    ("battery_change_kwh", "battery change [kWh]", None, |t| t.flows.ledger.battery_change_kwh),
+    ("network_lost_kwh", "network lost [kWh]", LESS, |t| t.flows.ledger.network_lost_kwh),
+    ("carbon_kg", "carbon [kg]", LESS, |t| t.flows.carbon_kg),
+    ("ramp_kw", "ramps [kW]", LESS, |t| t.flows.ramp_kw),
+    ("degradation_kwh", "discharge of batteries [kWh]", LESS, |t| degradation_kwh(&t.flows)),
+];
 
 impl Scenario for Station {
     fn envs(&self, split: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
@@ -361,31 +350,7 @@ impl Scenario for Station {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let (more, less) = (Some(Better::More), Some(Better::Less));
-        let money = |label: &str| format!("{label} [{}]", self.currency());
-        [
-            ("profit", money("profit"), more),
-            ("revenue", money("revenue"), more),
-            ("energy_cost", money("energy cost"), less),
-            ("grid_import_kwh", "grid import [kWh]".into(), less),
-            ("grid_export_kwh", "grid export [kWh]".into(), None),
-            ("peak_kw", "peak [kW]".into(), less),
-            ("ev_delivered_kwh", "ev delivered [kWh]".into(), more),
-            ("ev_returned_kwh", "ev returned [kWh]".into(), None),
-            ("ev_unmet_kwh", "ev unmet [kWh]".into(), less),
-            ("turned_away", "cars turned away".into(), less),
-            ("overtime_hours", "overtime [h]".into(), less),
-            ("excess_kwh", "excess [kWh]".into(), less),
-            ("pv_curtailed_kwh", "pv curtailed [kWh]".into(), less),
-            ("battery_out_kwh", "battery out [kWh]".into(), None),
-            ("battery_change_kwh", "battery change [kWh]".into(), None),
-            ("network_lost_kwh", "network lost [kWh]".into(), less),
-            ("carbon_kg", "carbon [kg]".into(), less),
-            ("ramp_kw", "ramps [kW]".into(), less),
-            ("degradation_kwh", "discharge of batteries [kWh]".into(), less),
-        ]
-        .map(|(name, label, better)| figure(name, label, better, REFERENCE))
-        .into()
+        figures(&FIGURES, self.currency(), REFERENCE)
     }
 
     fn baselines(&self) -> Vec<Baseline> {

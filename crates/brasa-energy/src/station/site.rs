@@ -4,6 +4,7 @@ use std::f64::consts::TAU;
 use std::ops::Range;
 
 use brasa_env::fingerprint;
+use brasa_power::{EnergyError, Starts, TraceStart};
 
 use super::arrivals::{Arrivals, Car};
 use super::config::{SocketKind, StationConfig};
@@ -11,14 +12,12 @@ use super::data::Data;
 use super::network::Network;
 use super::reference::Reference;
 use super::world::EnvState;
-use crate::EnergyError;
 use crate::calendar::{Calendar, Date};
 use crate::check::check;
 use crate::day_prices::DayPrices;
 use crate::solar::{Clouds, Modules, Sun};
-use crate::starts::{FirstDay, HeldOut, Starts};
+use crate::starts::{FirstDay, HeldOut};
 use crate::storage::Storage;
-use crate::trace::TraceStart;
 
 /// Tables of a validated config.
 #[derive(Debug, Clone)]

@@ -1,10 +1,11 @@
 //! The cars of an episode that is known in advance: where they can stay, and where they stayed under a controller.
 
+use brasa_power::scenario::Evaluated;
+
 use super::arrivals::Car;
 use super::site::{Group, Site};
 use super::sockets::{MET_KWH, Sockets, is_preferred};
 use super::world::Outside;
-use crate::scenario::Evaluated;
 
 /// What no controller changes: cars, prices and PV of an episode.
 #[derive(Debug, Clone)]

@@ -1,15 +1,14 @@
 //! Validation of a config.
 
 use brasa_env::field;
+use brasa_power::{EnergyError, scenario::check_optimum};
 
 use super::arrivals::MAX_STAY_HOURS;
 use super::config::{
     ActionMode, ArrivalConfig, BatteryConfig, CarModel, NodeConfig, PriceConfig, PvConfig, RewardConfig, SocketActions,
     SocketConfig, StationConfig,
 };
-use crate::EnergyError;
 use crate::check::{MOST, check, efficiency, not_negative, scale, scale_or_zero, within};
-use crate::scenario::check_optimum;
 
 /// Most sockets: each is seven numbers of an observation.
 const MOST_SOCKETS: u64 = 10_000;
@@ -51,7 +50,7 @@ impl StationConfig {
         self.arrivals.validate()?;
         self.prices.validate()?;
         self.reward.validate()?;
-        check_optimum(self.optimum)
+        check_optimum(self.optimum, cfg!(feature = "optimum"))
     }
 
     /// Names are unique, parents stand before their children, and the leaves have parents.

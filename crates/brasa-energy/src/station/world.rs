@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::{EnvRng, episode_rng};
+use brasa_power::scenario::Evaluated;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,6 @@ use super::network::Powers;
 use super::reward;
 use super::site::{CarSource, PvSource, Site};
 use super::sockets::Sockets;
-use crate::scenario::Evaluated;
 
 /// Environments with neighboring global indices.
 #[derive(Debug, Clone)]

@@ -1,13 +1,12 @@
 //! The Iquitos microgrid: yearly sums computed independently, the environment contract and conservation of energy.
 
-use crate::common;
-
 use std::sync::OnceLock;
 
+use brasa_energy::Trace;
 use brasa_energy::iquitos::{ActionMode, Iquitos, IquitosConfig, ObservationMode, RewardKind};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, Outcome, Scenario, Who, check_env, named_rng};
 use brasa_test::cases;
-use common::{episode_return, ledger, one_equals_a_row_of_many, play, ratio, trace, value};
+use brasa_test::outcomes::{episode_return, ledger, one_equals_a_row_of_many, play, ratio, trace, value};
 use ndarray::{Array2, ArrayViewMut2};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -109,8 +108,8 @@ fn the_seed_year_has_the_known_sums() {
     assert_eq!(ledger("ev_unmet_kwh"), 0.0);
     // From half full to the minimum of 10 %.
     assert!((ledger("battery_change_kwh") - (452.0 - 2260.0)).abs() < 1e-6);
-    assert!((trace(&outcome).soc.last().expect("a year") - 0.1).abs() < 1e-6);
-    assert_eq!(trace(&outcome).grid_kw.len(), 8760);
+    assert!((trace::<Trace>(&outcome).soc.last().expect("a year") - 0.1).abs() < 1e-6);
+    assert_eq!(trace::<Trace>(&outcome).grid_kw.len(), 8760);
 }
 
 #[test]
@@ -175,15 +174,15 @@ fn a_policy_that_does_nothing_special_is_uncontrolled() {
     let by_policy = play(&scenario, Who::Controller(&mut policy), 5);
     assert_eq!(by_rule.figures, by_policy.figures);
     assert_eq!(by_rule.details, by_policy.details);
-    assert_eq!(trace(&by_rule).grid_kw, trace(&by_policy).grid_kw);
-    let (by_rule, by_policy) = (trace(&by_rule), trace(&by_policy));
+    assert_eq!(trace::<Trace>(&by_rule).grid_kw, trace::<Trace>(&by_policy).grid_kw);
+    let (by_rule, by_policy) = (trace::<Trace>(&by_rule), trace::<Trace>(&by_policy));
     assert_eq!(by_rule.socket_kw, by_policy.socket_kw);
 }
 
 #[test]
 fn the_sockets_of_a_trace_add_up_to_its_vehicles() {
     let outcome = evaluate(&scenario(IquitosConfig::default()), "uncontrolled", 3);
-    let trace = trace(&outcome);
+    let trace = trace::<Trace>(&outcome);
     assert_eq!((trace.sockets.len(), trace.socket_kw.len()), (128, 8760 * 128));
     let (mut empty, mut waiting) = (0, 0);
     for (sockets, total) in trace.socket_kw.chunks(128).zip(&trace.ev_kw) {

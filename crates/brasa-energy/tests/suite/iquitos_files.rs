@@ -1,12 +1,11 @@
 //! One's own microgrid from CSV files: what is read is what is played, and what is wrong is named.
 
-use crate::common;
-
 use std::path::Path;
 
+use brasa_energy::Trace;
 use brasa_energy::iquitos::{FileConfig, Iquitos, IquitosConfig};
 use brasa_env::{Who, check_env};
-use common::{episode_return, ledger, play, trace, value};
+use brasa_test::outcomes::{episode_return, ledger, play, trace, value};
 
 /// Two days in March, one value per hour, at UTC.
 fn series(unit: &str, at: impl Fn(usize) -> f64) -> String {
@@ -89,7 +88,7 @@ fn what_is_read_is_what_is_played() {
         assert!((value(&scenario, &outcome, "cost") - cost).abs() < 1e-4, "{step_minutes}: {cost}");
         assert!((value(&scenario, &outcome, "carbon_kg") - carbon_kg).abs() < 1e-4);
         let at_eight = 8 * (60 / step_minutes) as usize;
-        assert!((trace(&outcome).ev_kw[at_eight] - 2.0).abs() < 1e-5);
+        assert!((trace::<Trace>(&outcome).ev_kw[at_eight] - 2.0).abs() < 1e-5);
         let again = play(&scenario, Who::Baseline("uncontrolled"), 2);
         assert_eq!(outcome.figures, again.figures);
     }

@@ -1,17 +1,12 @@
 //! The optimum with perfect foresight: its schedule in the simulation, its bound, and every controller beside it.
 
-use crate::common;
-
 use brasa_energy::Optimum;
-use brasa_energy::citylearn::{CityLearn, CityLearnConfig, Physics, Reward};
 use brasa_energy::iquitos::{Iquitos, IquitosConfig, Objective, RewardKind};
 use brasa_env::{BatchSlabs, EnvError, Scenario, Who, named_rng};
+use brasa_test::outcomes::{episode_return, play, value};
 use brasa_test::slow;
-use common::data::Data;
-use common::{episode_return, play, value};
 use ndarray::ArrayViewMut2;
 use rand::{Rng, RngExt};
-use serde_json::json;
 
 /// The import alone, by the flat carbon factor of the preset.
 const CARBON: Objective = Objective {
@@ -149,7 +144,7 @@ fn optimum_greedy_and_idle_are_in_this_order_for_random_sites() {
         let slack = 1e-7 * unused;
         assert!(optimum.bound <= optimum.value + slack, "{site}: {optimum:?} {config:?}");
         assert!(optimum.bound <= greedy + slack, "{site}: {optimum:?} greedy {greedy} {config:?}");
-        // With a standing loss, the steps at the minimum are those of the relaxed programme, which may not be the best ones.
+        // With a standing loss, the steps at the minimum are those of the relaxed program, which may not be the best ones.
         let chosen = if config.battery.standing_loss_per_day > 0.0 { 1e-5 * unused } else { slack };
         assert!(optimum.value <= greedy + chosen, "{site}: {optimum:?} greedy {greedy} {config:?}");
         assert!(greedy <= unused + slack, "{site}: greedy {greedy} unused {unused} {config:?}");
@@ -164,57 +159,7 @@ fn optimum_greedy_and_idle_are_in_this_order_for_random_sites() {
 }
 
 #[test]
-fn a_district_with_constant_efficiency_follows_its_schedule() {
-    let data = Data::new();
-    data.home(|home| {
-        home["electrical_storage"]["attributes"]["power_efficiency_curve"] = json!([[0.0, 0.9], [1.0, 0.9]]);
-        home["electrical_storage"]["attributes"]["capacity_power_curve"] = json!([[0.0, 1.0], [0.8, 1.0], [1.0, 0.2]]);
-        home["electrical_storage"]["attributes"]["capacity_loss_coefficient"] = json!(0.0);
-    });
-    for reward in [Reward::GridImport, Reward::Challenge, Reward::ChallengeImprovement] {
-        let data = data.folder.to_str().unwrap().to_owned();
-        let config = CityLearnConfig { data, reward, optimum: true, ..CityLearnConfig::default() };
-        let scenario = CityLearn::new(config).unwrap();
-        let (optimum, _) = scenario.optimum().unwrap();
-        let size = optimum.planned.abs().max(1.0);
-        // Only with a price on ramps would it pay to lose energy, which the programme can and no battery.
-        let tolerance = if reward == Reward::GridImport { 1e-5 } else { 0.02 };
-        assert!((optimum.value - optimum.planned).abs() < tolerance * size, "{reward:?} {optimum:?}");
-        assert!((optimum.planned - optimum.bound).abs() < 1e-6 * size, "{reward:?} {optimum:?}");
-        let played = play(&scenario, Who::Baseline("perfect-foresight"), 0);
-        assert!((episode_return(&played) + optimum.value).abs() < 1e-9 * size);
-        for rule in ["idle", "rule-based", "basic-rbc", "optimized-rbc"] {
-            let other = -episode_return(&play(&scenario, Who::Baseline(rule), 0));
-            assert!(other >= optimum.bound - 1e-6 * size, "{reward:?} {rule}: {other} {optimum:?}");
-        }
-        for seed in 0..20 {
-            let other = -episode_return(&play(&scenario, Who::Controller(&mut random(seed)), 0));
-            assert!(other > optimum.bound, "{reward:?} {seed}: {other} {optimum:?}");
-        }
-    }
-}
-
-/// The batteries of the embedded district lose efficiency at low power, which no linear programme knows: the gap is wide.
-#[test]
-fn the_bound_of_the_embedded_district_holds() {
-    if !slow("the optimum of the embedded district") {
-        return;
-    }
-    let scenario = CityLearn::new(CityLearnConfig { optimum: true, ..CityLearnConfig::default() }).unwrap();
-    let (optimum, recording) = scenario.optimum().unwrap();
-    println!("{optimum:?} gap {:.4}, score {:?}", optimum.gap(), scenario.indicators(&recording).challenge_score());
-    assert!(optimum.planned < optimum.value && optimum.gap() < 0.1, "{optimum:?}");
-    for baseline in scenario.baselines() {
-        let other = -episode_return(&play(&scenario, Who::Baseline(&baseline.name), 0));
-        assert!(other >= optimum.bound, "{baseline:?}: {other} {optimum:?}");
-    }
-}
-
-#[test]
-fn what_no_linear_programme_knows_is_refused() {
-    let config = CityLearnConfig { optimum: true, physics: Physics::CityLearn30, ..CityLearnConfig::default() };
-    let error = CityLearn::new(config).err().unwrap().to_string();
-    assert!(error.starts_with("`physics` must be `clean` for `optimum`"), "{error}");
+fn what_no_linear_program_knows_is_refused() {
     let mut config = IquitosConfig { optimum: true, ..IquitosConfig::default() };
     config.reward.kind = RewardKind::Seed;
     let error = Iquitos::new(config).err().unwrap().to_string();

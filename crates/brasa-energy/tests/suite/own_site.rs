@@ -1,14 +1,13 @@
 //! One's own site as evidence: what training may see, which episodes differ, and forecasts that know the past alone.
 
-use crate::common;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use brasa_energy::Trace;
 use brasa_energy::iquitos::{ArrivalModel, FileConfig, Iquitos, IquitosConfig, RewardConfig, RewardKind};
 use brasa_energy::station::{Station, StationConfig};
 use brasa_env::{BatchSlabs, Effort, EpisodeData, Evaluation, Scenario, Split, Who};
-use common::{episode_return, play, value};
+use brasa_test::outcomes::{episode_return, play, value};
 use ndarray::Array2;
 
 /// Writes the hours of `days` days of UTC from March 1, 2024 as the series `name`.
@@ -261,7 +260,7 @@ fn a_receding_horizon_knows_the_past_alone() {
                 (config.files.pv.clone(), config.files.load.clone());
         }
         let scenario = scenario(config);
-        common::trace(&play(&scenario, Who::Baseline(baseline), 0)).battery_kw.clone()
+        brasa_test::outcomes::trace::<Trace>(&play(&scenario, Who::Baseline(baseline), 0)).battery_kw.clone()
     };
     let same = |a: &[f32], b: &[f32]| a.iter().zip(b).take_while(|(a, b)| (*a - *b).abs() < 1e-2).count();
     let honest = [false, true].map(|swap| power(swap, "receding-horizon", false));

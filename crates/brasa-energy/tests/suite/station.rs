@@ -11,8 +11,8 @@ use brasa_env::{
     BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Reference, Scenario, Space, Split, Who, check_env, named_rng,
 };
 use brasa_test::cases;
+use brasa_test::outcomes::{episode_return, ledger, one_equals_a_row_of_many, play, ratio, trace, value};
 use common::station::{random_actions, random_config};
-use common::{episode_return, ledger, one_equals_a_row_of_many, play, ratio, trace, value};
 use ndarray::{Array2, ArrayViewMut2};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -393,7 +393,7 @@ fn drivers_bound_by_energy_leave_with_it_or_without_patience() {
     let fast = scenario(config);
     let outcome = play(&fast, Who::Baseline("uncontrolled"), 3);
     assert_eq!((value(&fast, &outcome, "overtime_hours"), value(&fast, &outcome, "ev_unmet_kwh")), (0.0, 0.0));
-    let ev_kw = &trace(&outcome).ev_kw;
+    let ev_kw = &trace::<Trace>(&outcome).ev_kw;
     let busy: Vec<usize> = (0..24).filter(|hour| ev_kw[*hour] > 0.0).collect();
     assert!(busy[0] == 12 && busy.len() <= 2, "{busy:?}");
 }
@@ -414,7 +414,7 @@ fn power_falls_linearly_above_the_taper() {
     for step in session.arrival_step..session.departure_step {
         let soc = stored_kwh / 100.0;
         let kw = (50.0 * (1.0 - 0.9 * (soc - 0.5).max(0.0) / 0.5)).min(60.0 * (100.0 - stored_kwh));
-        assert!((f64::from(trace(&outcome).ev_kw[step as usize]) - kw).abs() < 1e-4, "{step}");
+        assert!((f64::from(trace::<Trace>(&outcome).ev_kw[step as usize]) - kw).abs() < 1e-4, "{step}");
         stored_kwh += kw / 60.0;
     }
     assert!(stored_kwh > 85.0, "{stored_kwh} {session:?}");
@@ -581,7 +581,7 @@ fn a_policy_that_does_nothing_special_is_uncontrolled() {
     let by_policy = play(&scenario, Who::Controller(&mut policy), 5);
     assert_eq!(by_rule.figures, by_policy.figures);
     assert_eq!(by_rule.details, by_policy.details);
-    assert_eq!(trace(&by_rule), trace(&by_policy));
+    assert_eq!(trace::<Trace>(&by_rule), trace::<Trace>(&by_policy));
     assert!((episode_return(&by_rule) - episode_return(&by_policy)).abs() < 1e-3);
     assert_eq!(ratio(&scenario, &by_rule, "profit"), 1.0);
 }
@@ -631,7 +631,7 @@ fn the_sockets_of_a_trace_add_up_to_its_vehicles() {
     };
     for outcome in [play(&scenario, Who::Baseline("uncontrolled"), 3), play(&scenario, Who::Controller(&mut policy), 3)]
     {
-        let trace = trace(&outcome);
+        let trace = trace::<Trace>(&outcome);
         assert_eq!((trace.sockets.len(), trace.socket_kw.len()), (16, 288 * 16));
         assert_eq!((&*trace.sockets[0], &*trace.sockets[15]), ("ac 1", "dc 4"));
         for (sockets, total) in trace.socket_kw.chunks(16).zip(&trace.ev_kw) {

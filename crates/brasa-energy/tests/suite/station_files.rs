@@ -1,13 +1,12 @@
 //! One's own site from CSV files: what is read is what is played, and what is wrong is named.
 
-use crate::common;
-
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use brasa_energy::Trace;
 use brasa_energy::station::{Station, StationConfig};
 use brasa_env::{EnvBatch, Scenario, Who};
-use common::{ledger, play, trace, value};
+use brasa_test::outcomes::{ledger, play, trace, value};
 use tempfile::TempDir;
 
 const SESSIONS: &str = "arrival [UTC+01:00],departure [UTC+01:00],energy [kWh],socket,power [kW]\n\
@@ -69,7 +68,7 @@ fn what_is_read_is_what_is_played() {
         let outcome = play(&second, Who::Baseline("uncontrolled"), 1);
         assert!((ledger(&outcome, "ev_delivered_kwh") - 14.0).abs() < 1e-9);
         let at_ten = (10 * steps_per_hour) as usize;
-        assert!((trace(&outcome).ev_kw[at_ten] - 7.0).abs() < 1e-4);
+        assert!((trace::<Trace>(&outcome).ev_kw[at_ten] - 7.0).abs() < 1e-4);
     }
 }
 

@@ -5,9 +5,9 @@ use crate::common;
 use brasa_energy::Optimum;
 use brasa_energy::station::{ActionMode, ArrivalConfig, LimitMode, Station, StationConfig};
 use brasa_env::{BatchSlabs, EnvError, EnvRng, Scenario, Space, Split, Who, named_rng};
+use brasa_test::outcomes::{episode_return, play};
 use brasa_test::slow;
 use common::station::random_config;
-use common::{episode_return, play};
 use ndarray::ArrayViewMut2;
 use rand::RngExt;
 
@@ -62,7 +62,7 @@ fn check(config: StationConfig, seed: u64) -> f64 {
 fn random_station(seed: u64) -> StationConfig {
     let mut rng = named_rng(seed, "weights", 0);
     let mut config = random_config(seed);
-    // Thousands of cars make a programme that takes minutes.
+    // Thousands of cars make a program that takes minutes.
     config.step_minutes = config.step_minutes.max(10);
     config.arrivals.cars_per_day *= 0.2;
     config.reward.unmet_per_kwh = rng.random_range(0.0..1.0);

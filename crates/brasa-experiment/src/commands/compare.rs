@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use brasa_dist::World;
 use brasa_env::{Effort, Evaluation, Split};
+use brasa_shards::World;
 use brasa_train::{StopToken, close_log, say_progress, write_atomically};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brasa_exchange::{ExchangeError, ExportedPolicy, JsModule};
+use brasa_export::{ExportError, ExportedPolicy, JsModule};
 use serde_json::json;
 
 use crate::args::{ExportArgs, ExportFormat};
@@ -15,7 +15,7 @@ pub fn run(registry: &Registry, args: &ExportArgs) -> Result<String, ExperimentE
     policy.about.run = run.run_dir.path().file_name().map(|name| name.to_string_lossy().into_owned());
     policy.about.step = Some(run.env_steps);
     policy.about.config = Some(format!("{:08x}", run.run_dir.config_checksum()?));
-    let named = |error: ExchangeError| ExperimentError::Input(format!("--name: {error}"));
+    let named = |error: ExportError| ExperimentError::Input(format!("--name: {error}"));
     // Types for a program in TypeScript.
     let mut types = None;
     let (bytes, file) = match args.format {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use brasa_device::{Backend, RunMonitor, catch_out_of_memory, profile_of, runs_on_host};
-use brasa_dist::{DistError, RunError, World, shard};
 use brasa_env::field::machine_bytes;
 use brasa_env::{Effort, Evaluation, Executor, InvalidField, Scenario, Split, Who, field};
+use brasa_shards::{RunError, ShardError, World, shard};
 use brasa_train::{Ending, Run, RunDir, StopToken, WaitView, close_log, is_quiet, note, open_log, say, say_progress};
 use burn::tensor::Device;
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ impl Attempt {
         let others = || tracing::subscriber::with_default(silent(), others).map_err(|error| error.to_string());
         let trained = world.run_with(n_shards, first, others).map_err(|error| match error {
             RunError::Own(error) => error,
-            RunError::Dist(DistError::Shards { n_shards, n_ranks }) => {
+            RunError::Dist(ShardError::Shards { n_shards, n_ranks }) => {
                 let rule = format!("must be a multiple of the number of ranks, which is {n_ranks}");
                 ExperimentError::input(InvalidField::new("train.n_shards", rule, n_shards))
             }

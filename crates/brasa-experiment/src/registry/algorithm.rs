@@ -349,8 +349,8 @@ where
     }
 
     fn footprint(&self, context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
-        let learner = || self.learner(context);
-        let gamma = learner()?.gamma();
+        let learner = || Ok(context.recorded(self.learner(context)?));
+        let gamma = self.learner(context)?.gamma();
         let envs = |n| context.envs_of::<Obs>(n, gamma);
         OnPolicy::footprint(envs, learner, context.n_envs(), context.run)
     }
@@ -428,8 +428,8 @@ where
 
     fn footprint(&self, context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
         self.check()?;
-        let learner = || (self.learner)(context);
-        let gamma = learner()?.gamma();
+        let learner = || Ok(context.recorded((self.learner)(context)?));
+        let gamma = (self.learner)(context)?.gamma();
         let envs = |n| context.envs_of::<O>(n, gamma);
         OffPolicy::<BoxedEnv<O>, L>::footprint(envs, learner, &self.off_policy, context.n_envs(), context.run)
     }

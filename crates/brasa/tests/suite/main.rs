@@ -7,6 +7,7 @@ mod accumulation;
 mod device_path;
 mod devices;
 mod diverged;
+mod energy;
 mod evacuation;
 mod experiments;
 mod figures;

@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use brasa::a2c::{A2c, A2cConfig};
 use brasa::buffers::{Rollout, Transitions};
 use brasa::core::{Learner, Obs, OnPolicyLearner, Progress, Schedule};
-use brasa::dist::{World, shard};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::wrappers::{NormalizeObs, RunningMoments, ScaleReward};
 use brasa::env::{Space, named_rng};
@@ -18,6 +17,7 @@ use brasa::nn::{
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::prelude::*;
 use brasa::sac::{Sac, SacConfig};
+use brasa::shards::{World, shard};
 use brasa_test::device;
 use burn::tensor::Tensor;
 

@@ -12,7 +12,7 @@ use burn::tensor::{Tensor, TensorData};
 use rand::RngExt;
 
 #[cfg(feature = "energy")]
-#[path = "../../../brasa-energy/tests/suite/common/data.rs"]
+#[path = "../../../brasa-citylearn/tests/suite/common/data.rs"]
 #[allow(dead_code, reason = "only some of it is used here")]
 mod small_district;
 
@@ -317,8 +317,8 @@ fn numbers_that_are_not_finite_are_found_when_episodes_are_read() {
 
 /// Steps a district in both forms over whole episodes, in which batteries become full and empty, and compares everything.
 #[cfg(feature = "energy")]
-fn compare_districts(config: brasa::energy::citylearn::CityLearnConfig, n_batteries: usize, n_steps: usize) {
-    use brasa::energy::citylearn::{CityLearn, Physics};
+fn compare_districts(config: brasa::citylearn::CityLearnConfig, n_batteries: usize, n_steps: usize) {
+    use brasa::citylearn::{CityLearn, Physics};
     let (n_envs, seed) = (3, 5);
     let (physics, random_start) = (config.physics, config.random_start);
     let scenario = CityLearn::new(config).expect("the settings are valid");
@@ -378,7 +378,7 @@ fn compare_districts(config: brasa::energy::citylearn::CityLearnConfig, n_batter
 #[cfg(feature = "energy")]
 #[test]
 fn the_district_is_that_of_the_host() {
-    use brasa::energy::citylearn::{CityLearnConfig, Observations, Physics, Reward};
+    use brasa::citylearn::{CityLearnConfig, Observations, Physics, Reward};
     for physics in [Physics::Clean, Physics::CityLearn25, Physics::CityLearn30] {
         let whole = brasa::device::runs_on_host(&device()) || slow("a year of a district on another device");
         let first = if whole { (None, false, 8800) } else { (Some(70), false, 80) };
@@ -408,7 +408,7 @@ fn the_district_is_that_of_the_host() {
 #[cfg(feature = "energy")]
 #[test]
 fn a_district_in_which_few_buildings_have_a_battery_is_that_of_the_host() {
-    use brasa::energy::citylearn::{CityLearnConfig, Physics};
+    use brasa::citylearn::{CityLearnConfig, Physics};
     let data = small_district::Data::new();
     data.edit(|schema| {
         let home = schema["buildings"]["Home"].clone();

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorState, TensorStep};
 use brasa_env::{EnvBatch, EnvSpec};
 use brasa_kernels::{Matrix, Value, concat, elementwise};
+use brasa_power::{EnergyError, fail};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{FileConfig, RewardKind};
@@ -19,8 +20,6 @@ use super::observe::Scales;
 use super::reward::{SeedInputs, reward};
 use super::scenario::Iquitos;
 use super::site::Site;
-use crate::EnergyError;
-use crate::error::fail;
 use calendar::{Calendar, Column, Weather};
 use sockets::{Sockets, Vehicles};
 

@@ -2,6 +2,7 @@
 
 use brasa_core::Draws;
 use brasa_kernels::{Formulas, Matrix, Value, elementwise};
+use brasa_power::{EnergyError, fail};
 use burn::tensor::{Device, Tensor};
 
 use super::calendar::{At, Column, Moment};
@@ -10,7 +11,6 @@ use crate::iquitos::config::{ActionMode, IquitosConfig, ObservationMode, SocketA
 use crate::iquitos::observe::Scales;
 use crate::iquitos::site::Site;
 use crate::iquitos::vehicles::{Arrivals, mean_arrivals};
-use crate::{EnergyError, error::fail};
 
 /// Largest number of arrivals of a class in a step, for tables of their distribution.
 const MOST_ARRIVALS: f64 = 4000.0;

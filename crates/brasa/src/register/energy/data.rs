@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brasa_energy::citylearn::{data_sets, import};
+use brasa_citylearn::{data_sets, import};
 use brasa_experiment::{ExperimentError, ExtraCommand};
 use clap::{Args, Subcommand};
 

@@ -3,7 +3,7 @@
 mod data;
 mod power;
 
-use brasa_energy::citylearn::{CityLearn, CityLearnConfig};
+use brasa_citylearn::{CityLearn, CityLearnConfig};
 use brasa_energy::iquitos::{Iquitos, IquitosConfig};
 use brasa_energy::station::{Station, StationConfig};
 use brasa_experiment::{Registry, ScenarioEntry};

@@ -1,0 +1,411 @@
+//! A greedy policy as a list of layers.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{About, GraphNetwork, Groups};
+
+/// A choice that cannot be made: see [`ExportedPolicy::act`].
+pub const NO_ACTION: f32 = -1.0;
+/// Most columns: programs in other languages have indices of 32 bits, and files store indices as numbers of 32 bits.
+const MOST_COLUMNS: usize = 1 << 24;
+
+/// A greedy policy: observations to actions of the environment.
+///
+/// A row is the observation of one agent. Row `i` belongs to agent `i % n_agents`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExportedPolicy {
+    /// Numbers of an observation.
+    pub obs_width: usize,
+    /// Agents with weights of their own; 1 if all rows are treated alike.
+    pub n_agents: usize,
+    /// Whether environments say which actions are legal.
+    pub masked: bool,
+    /// From observations to scores or actions.
+    pub layers: Vec<Layer>,
+    /// The meaning of the result of the last layer.
+    pub output: Output,
+    /// Where it comes from, and what its columns are.
+    pub about: About,
+}
+
+/// One operation on all rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Layer {
+    /// `clip((x - mean) / deviation)` to at most `clip` in magnitude, per column. Mean and deviation have 64 bits: the mean of a column can
+    /// be so large that the nearest number of 32 bits differs by a part of the deviation. A format without such numbers stores each as
+    /// [`high_and_low`] and computes `((x - high) - low) / deviation`.
+    Normalize {
+        /// Mean of each column.
+        mean: Vec<f64>,
+        /// Standard deviation of each column.
+        deviation: Vec<f64>,
+        /// Largest magnitude of the result.
+        clip: f32,
+    },
+    /// `y = x W + b`.
+    Linear {
+        /// Width of `y`.
+        outputs: usize,
+        /// `[inputs, outputs]`, or one such matrix per agent, one after the other.
+        weight: Vec<f32>,
+        /// `[outputs]`, or one such vector per agent.
+        bias: Vec<f32>,
+    },
+    /// A function of every number.
+    Activation(Function),
+    /// `x * factor + offset`, per column.
+    Scale {
+        /// Factor of each column.
+        factor: Vec<f32>,
+        /// Added to each column.
+        offset: Vec<f32>,
+    },
+    /// Limits each column to its bounds, which may be infinite.
+    Clip {
+        /// Lower bounds.
+        low: Vec<f32>,
+        /// Upper bounds.
+        high: Vec<f32>,
+    },
+    /// From observations over graphs to scores.
+    Graph(Box<GraphNetwork>),
+    /// The same layers on several groups of columns.
+    Groups(Groups),
+}
+
+/// Every number as the nearest number of 32 bits and the remainder. Together they have 48 bits.
+pub fn high_and_low(values: &[f64]) -> [Vec<f32>; 2] {
+    let high: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+    let low = values.iter().zip(&high).map(|(x, high)| (x - f64::from(*high)) as f32).collect();
+    [high, low]
+}
+
+/// The numbers of [`high_and_low`].
+pub fn joined(high: &[f32], low: &[f32]) -> Vec<f64> {
+    high.iter().zip(low).map(|(high, low)| f64::from(*high) + f64::from(*low)).collect()
+}
+
+/// Factors and offsets of [`Layer::Scale`] from [-1, 1] to finite bounds. The bounds can be the largest numbers of 32 bits: neither the
+/// factors and offsets nor the scaled numbers overflow.
+pub fn scaling(low: &[f32], high: &[f32]) -> (Vec<f32>, Vec<f32>) {
+    let scale = |(low, high): (&f32, &f32)| {
+        // The difference and the sum of two bounds may exceed the range, those of their halves do not.
+        let (factor, offset) = (high / 2.0 - low / 2.0, low / 2.0 + high / 2.0);
+        let stays_finite = (offset + factor).is_finite() && (offset - factor).is_finite();
+        (if stays_finite { factor } else { factor.next_down() }, offset)
+    };
+    low.iter().zip(high).map(scale).unzip()
+}
+
+/// A function of one number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Function {
+    /// Hyperbolic tangent.
+    Tanh,
+    /// `max(x, 0)`.
+    Relu,
+    /// `x` above 0, the slope times `x` below.
+    LeakyRelu(f32),
+    /// `x` above 0, `exp(x) - 1` below.
+    Elu,
+}
+
+/// What a policy returns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Output {
+    /// The index of the largest score of each group of columns, the first one if scores are equal; illegal actions are left out.
+    Choice {
+        /// Number of actions of each choice.
+        heads: Vec<usize>,
+    },
+    /// The numbers themselves.
+    Real,
+}
+
+/// A policy that cannot be exported, or a file that is not a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The layers do not fit together.
+    #[error("layer {layer}: {rule}")]
+    Layer {
+        /// Index of the layer; the number of layers for the output.
+        layer: usize,
+        /// The rule and the value.
+        rule: String,
+    },
+    /// The file cannot be read.
+    #[error("this is not an exported policy: {0}")]
+    File(String),
+    /// A model of Stable-Baselines3 cannot be read, or is more than a list of layers.
+    #[error("this model of Stable-Baselines3 cannot be used: {0}")]
+    StableBaselines3(String),
+    /// The name cannot be that of functions in C or JavaScript.
+    #[error("a name must have letters, digits and `_`, and begin with a letter, got `{0}`")]
+    Name(String),
+    /// The name is a word of C or JavaScript.
+    #[error("a name must not be a word of C or JavaScript, or of a page, got `{0}`")]
+    Reserved(String),
+}
+
+impl Layer {
+    /// A linear layer with the same weights for all agents: `weight` is `[inputs, outputs]`, and `bias` has `outputs` numbers.
+    pub fn linear(weight: Vec<f32>, bias: Vec<f32>) -> Self {
+        Self::Linear { outputs: bias.len(), weight, bias }
+    }
+
+    /// Width of the result for an input of `width`.
+    pub(crate) fn width(&self, width: usize, n_agents: usize) -> Result<usize, String> {
+        let columns = |name: &str, n: usize| match n == width {
+            true => Ok(width),
+            false => Err(format!("`{name}` must have {width} numbers, got {n}")),
+        };
+        match self {
+            Self::Normalize { mean, deviation, clip } => {
+                if !(*clip >= 0.0 && clip.is_finite()) {
+                    return Err(format!("`clip` must be finite and at least 0, got {clip}"));
+                }
+                columns("mean", mean.len()).and(columns("deviation", deviation.len()))
+            }
+            Self::Scale { factor, offset } => columns("factor", factor.len()).and(columns("offset", offset.len())),
+            Self::Clip { low, high } => {
+                let is_wrong = |(low, high): &(&f32, &f32)| low.is_nan() || high.is_nan() || low > high;
+                if let Some((low, high)) = low.iter().zip(high).find(is_wrong) {
+                    return Err(format!("`low` must be at most `high`, got {low} and {high}"));
+                }
+                columns("low", low.len()).and(columns("high", high.len()))
+            }
+            Self::Activation(_) => Ok(width),
+            Self::Graph(network) => network.scores(width),
+            Self::Groups(groups) => groups.result(width),
+            Self::Linear { outputs, weight, bias } => {
+                if *outputs == 0 {
+                    return Err("`outputs` must be at least 1, got 0".into());
+                }
+                let too_many = || format!("{width} columns and {outputs} outputs are too many weights");
+                let n_weights = width.checked_mul(*outputs).ok_or_else(too_many)?;
+                for (name, n, one) in [("weight", weight.len(), n_weights), ("bias", bias.len(), *outputs)] {
+                    if n != one && one.checked_mul(n_agents) != Some(n) {
+                        return Err(format!("`{name}` must have {one} numbers, or {n_agents} times as many, got {n}"));
+                    }
+                }
+                Ok(*outputs)
+            }
+        }
+    }
+
+    /// Checks that all numbers are finite; bounds may be infinite.
+    pub(crate) fn check_numbers(&self) -> Result<(), String> {
+        match self {
+            Self::Normalize { mean, deviation, .. } => {
+                if let Some(mean) = mean.iter().find(|mean| !mean.is_finite()) {
+                    return Err(format!("`mean` must be finite, got {mean}"));
+                }
+                match deviation.iter().find(|deviation| !(deviation.is_finite() && **deviation > 0.0)) {
+                    Some(deviation) => Err(format!("`deviation` must be finite and above 0, got {deviation}")),
+                    None => Ok(()),
+                }
+            }
+            Self::Linear { weight, bias, .. } => all_finite(&[("weight", weight), ("bias", bias)]),
+            Self::Scale { factor, offset } => all_finite(&[("factor", factor), ("offset", offset)]),
+            Self::Activation(Function::LeakyRelu(slope)) => all_finite(&[("slope", &[*slope])]),
+            Self::Activation(_) | Self::Clip { .. } => Ok(()),
+            Self::Graph(network) => network.check_numbers(),
+            Self::Groups(groups) => groups.layers.iter().try_for_each(Self::check_numbers),
+        }
+    }
+
+    /// The layer on one row of agent `agent`.
+    pub(crate) fn forward(&self, agent: usize, x: &[f32], y: &mut Vec<f32>) {
+        y.clear();
+        match self {
+            Self::Normalize { mean, deviation, clip } => {
+                let columns = x.iter().zip(mean).zip(deviation);
+                let normal = |((x, mean), deviation): ((&f32, &f64), &f64)| ((f64::from(*x) - mean) / deviation) as f32;
+                y.extend(columns.map(|column| normal(column).clamp(-clip, *clip)));
+            }
+            Self::Scale { factor, offset } => {
+                y.extend(x.iter().zip(factor).zip(offset).map(|((x, factor), offset)| x * factor + offset));
+            }
+            Self::Clip { low, high } => {
+                // `max` and `min` would drop NaN.
+                let limit = |((x, low), high): ((&f32, &f32), &f32)| match x {
+                    x if x < low => *low,
+                    x if x > high => *high,
+                    x => *x,
+                };
+                y.extend(x.iter().zip(low).zip(high).map(limit));
+            }
+            Self::Activation(function) => y.extend(x.iter().map(|x| function.of(*x))),
+            Self::Graph(network) => network.forward(x, y),
+            Self::Groups(groups) => groups.forward(x, y),
+            Self::Linear { outputs, weight, bias } => {
+                y.extend_from_slice(of_agent(bias, *outputs, agent));
+                let weight = of_agent(weight, x.len() * outputs, agent);
+                for (x, row) in x.iter().zip(weight.chunks_exact(*outputs)) {
+                    y.iter_mut().zip(row).for_each(|(y, weight)| *y += x * weight);
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn all_finite(lists: &[(&str, &[f32])]) -> Result<(), String> {
+    for (name, values) in lists {
+        if let Some(i) = values.iter().position(|x| !x.is_finite()) {
+            return Err(format!("`{name}` must have finite numbers, got {} at index {i}", values[i]));
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of one agent, `n` for each of them or for all.
+fn of_agent(numbers: &[f32], n: usize, agent: usize) -> &[f32] {
+    if numbers.len() == n { numbers } else { &numbers[agent * n..(agent + 1) * n] }
+}
+
+impl Function {
+    /// NaN stays NaN.
+    pub(crate) fn of(self, x: f32) -> f32 {
+        match self {
+            Self::Tanh => x.tanh(),
+            Self::Relu => {
+                if x < 0.0 {
+                    0.0
+                } else {
+                    x
+                }
+            }
+            Self::LeakyRelu(slope) => {
+                if x < 0.0 {
+                    slope * x
+                } else {
+                    x
+                }
+            }
+            Self::Elu => {
+                if x > 0.0 {
+                    x
+                } else {
+                    x.exp_m1()
+                }
+            }
+        }
+    }
+}
+
+impl ExportedPolicy {
+    /// Checks that the layers fit together, and that their numbers are finite.
+    ///
+    /// # Errors
+    /// [`ExportError::Layer`] naming the first one that does not.
+    pub fn validate(&self) -> Result<(), ExportError> {
+        self.widths()?;
+        self.layers.iter().enumerate().try_for_each(|(layer, operation)| {
+            operation.check_numbers().map_err(|rule| ExportError::Layer { layer, rule })
+        })
+    }
+
+    /// Width of the input of each layer, and of the result of the last one.
+    pub(crate) fn widths(&self) -> Result<Vec<usize>, ExportError> {
+        let of_agents = self.obs_width.checked_mul(self.n_agents);
+        if !of_agents.is_some_and(|n| (1..=MOST_COLUMNS).contains(&n)) {
+            let (width, agents) = (self.obs_width, self.n_agents);
+            let rule =
+                format!("observations of all agents must have 1 to {MOST_COLUMNS} numbers, got {agents} times {width}");
+            return Err(ExportError::Layer { layer: 0, rule });
+        }
+        let mut widths = vec![self.obs_width];
+        for (layer, operation) in self.layers.iter().enumerate() {
+            let width = operation.width(widths[layer], self.n_agents);
+            let width = width.and_then(|width| match width <= MOST_COLUMNS {
+                true => Ok(width),
+                false => Err(format!("its result must have at most {MOST_COLUMNS} columns, got {width}")),
+            });
+            widths.push(width.map_err(|rule| ExportError::Layer { layer, rule })?);
+        }
+        if let Output::Choice { heads } = &self.output {
+            let width = widths[self.layers.len()];
+            let n = heads.iter().try_fold(0usize, |sum, n| sum.checked_add(*n));
+            if n != Some(width) || heads.contains(&0) {
+                // A file may have any number of them.
+                let shown = &heads[..heads.len().min(16)];
+                let rule =
+                    format!("the choices must have {width} actions together, and each at least one, got {shown:?}");
+                return Err(ExportError::Layer { layer: self.layers.len(), rule });
+            }
+        }
+        Ok(widths)
+    }
+
+    /// Width of an action.
+    pub fn action_width(&self) -> usize {
+        match &self.output {
+            Output::Choice { heads } => heads.len(),
+            Output::Real => self.widths().map_or(0, |widths| widths[self.layers.len()]),
+        }
+    }
+
+    /// Number of scores of a row, and width of its mask; 0 if actions are no choices.
+    pub fn n_actions(&self) -> usize {
+        match &self.output {
+            Output::Choice { heads } => heads.iter().sum(),
+            Output::Real => 0,
+        }
+    }
+
+    /// Actions for rows of observations. Choices are indices.
+    ///
+    /// Invalid input is no plausible action: where a number of the observation is NaN, or names a graph or node that does not exist,
+    /// continuous actions are NaN and choices are [`NO_ACTION`]. A choice is [`NO_ACTION`] too if a score or a number of its mask is NaN, if no
+    /// action is legal, or if there is no mask where the environments have one.
+    ///
+    /// # Shapes
+    /// - `obs`: `[n_rows, obs_width]`, the rows of all agents of an environment one after the other
+    /// - `mask`: `[n_rows, n_actions]`, above 0 for legal actions
+    /// - output: `[n_rows, action_width]`
+    ///
+    /// # Panics
+    /// If the layers do not fit together or a slice has another length.
+    pub fn act(&self, obs: &[f32], mask: Option<&[f32]>) -> Vec<f32> {
+        self.widths().expect("the caller's policy is valid");
+        let (n_rows, n_actions) = (obs.len() / self.obs_width, self.n_actions());
+        assert_eq!(obs.len(), n_rows * self.obs_width, "whole rows of observations");
+        assert!(mask.is_none_or(|mask| mask.len() == n_rows * n_actions), "a row of the mask per row");
+        let mut actions = Vec::with_capacity(n_rows * self.action_width());
+        let (mut x, mut y) = (Vec::new(), Vec::new());
+        for (row, obs) in obs.chunks_exact(self.obs_width).enumerate() {
+            x.clear();
+            x.extend_from_slice(obs);
+            for layer in &self.layers {
+                layer.forward(row % self.n_agents, &x, &mut y);
+                std::mem::swap(&mut x, &mut y);
+            }
+            let mask = mask.map(|mask| &mask[row * n_actions..(row + 1) * n_actions]);
+            let is_known = !obs.iter().any(|x| x.is_nan());
+            let is_masked = mask.is_some() || !self.masked;
+            match &self.output {
+                Output::Real => actions.extend(x.iter().map(|x| if is_known { *x } else { f32::NAN })),
+                Output::Choice { heads } => {
+                    let mut first = 0;
+                    for n in heads {
+                        let own = first..first + n;
+                        let is_known = is_known
+                            && is_masked
+                            && !x[own.clone()].iter().any(|x| x.is_nan())
+                            && !mask.is_some_and(|mask| mask[own.clone()].iter().any(|flag| flag.is_nan()));
+                        let legal = |i: &usize| mask.is_none_or(|mask| mask[*i] > 0.0);
+                        let better = |best: usize, i: usize| if x[i] > x[best] { i } else { best };
+                        let best = own.filter(legal).reduce(better).filter(|_| is_known);
+                        actions.push(best.map_or(NO_ACTION, |best| (best - first) as f32));
+                        first += n;
+                    }
+                }
+            }
+        }
+        actions
+    }
+}

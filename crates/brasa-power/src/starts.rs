@@ -1,0 +1,73 @@
+//! Where episodes start.
+
+use crate::{EnergyError, error::fail};
+
+/// Places at which episodes may start, such as days or rows: blocks of consecutive places with gaps between them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Starts {
+    /// Number of places.
+    pub n: usize,
+    /// Number of places of a block.
+    pub per_block: usize,
+    /// Number of other places after a block.
+    pub gap: usize,
+}
+
+impl Starts {
+    /// The first `n` places.
+    pub fn first(n: usize) -> Self {
+        Self { n, per_block: usize::MAX, gap: 0 }
+    }
+
+    /// Starts of episodes of `length` that do not reach into what is held out of `available` places: the last `unit` of each
+    /// `every * unit`. `fields` are the names of the two settings.
+    pub fn between(
+        available: usize,
+        length: usize,
+        (unit, every): (usize, usize),
+        fields: [&str; 2],
+    ) -> Result<Self, EnergyError> {
+        let (block, period) = (every.saturating_sub(1) * unit, every * unit);
+        if every < 2 || period > available {
+            let rule = format!("must be at least 2 and at most {}, as many as the data have", available / unit);
+            return fail(fields[0], &rule, every);
+        }
+        if length > block {
+            let rule = format!("must be at most {block}, between two parts that are held out");
+            return fail(fields[1], &rule, length);
+        }
+        let per_block = block - length + 1;
+        let rest = (available % period).min(block);
+        let n = available / period * per_block + (rest + 1).saturating_sub(length);
+        Ok(Self { n, per_block, gap: period - per_block })
+    }
+
+    /// The place of start `index`.
+    pub fn place(&self, index: usize) -> usize {
+        index + index / self.per_block * self.gap
+    }
+
+    /// All places.
+    pub fn places(self) -> impl Iterator<Item = usize> {
+        (0..self.n).map(move |index| self.place(index))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_the_places_from_which_nothing_that_is_held_out_is_reached() {
+        for (available, length, unit, every) in
+            [(8759, 24, 168, 4), (100, 5, 7, 2), (100, 7, 7, 2), (28, 3, 7, 4), (31, 3, 7, 4), (7, 2, 1, 4)]
+        {
+            let starts = Starts::between(available, length, (unit, every), ["", ""]).expect("there is room");
+            let found: Vec<usize> = starts.places().collect();
+            let is_free = |place: &usize| (*place..place + length).all(|place| place / unit % every != every - 1);
+            let expected: Vec<usize> = (0..=available - length).filter(is_free).collect();
+            assert_eq!(found, expected, "{available} {length} {unit} {every}");
+        }
+    }
+}
