@@ -5,15 +5,14 @@
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
-use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::Tensor;
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
+use crate::node::elementwise_node;
 
 /// Elementwise ELU (Clevert et al. 2016, equation 15, with an alpha of 1).
 ///
@@ -87,25 +86,7 @@ impl EluOps for burn::backend::Flex {
 
 impl<B: EluOps, C: CheckpointStrategy> EluOps for Autodiff<B, C> {
     fn brasa_elu(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct Elu;
-
-        impl<B: EluOps> Backward<B, 1> for Elu {
-            /// The result of the forward pass.
-            type State = FloatTensor<B>;
-
-            fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-                unary::<B, _>(ops.parents, ops.node, grads, |grad| B::brasa_elu_backward(ops.state, grad));
-            }
-        }
-
-        match Elu.prepare::<C>([x.node()]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let y = B::brasa_elu(x.into_primitive());
-                prep.finish(y.clone(), y)
-            }
-            OpsKind::UnTracked(prep) => prep.finish(B::brasa_elu(x.into_primitive())),
-        }
+        elementwise_node::<B, C>(x, B::brasa_elu, |y, _, grad| [Some(B::brasa_elu_backward(y, grad))])
     }
 }
 

@@ -16,17 +16,16 @@ mod host;
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-use burn::backend::autodiff::grads::Gradients;
-#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::tensor::{FloatTensor, IntTensor};
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::activation::leaky_relu;
 use burn::tensor::{IndexingUpdateOp, Int, Tensor};
+
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use crate::node::node;
 
 /// The graphs of a batch: edges of all graphs of a table, and the graph of each row.
 ///
@@ -178,23 +177,27 @@ pub(crate) trait GraphAttentionOps: Backend {
         sources: IntTensor<Self>,
         slope: f32,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
+}
 
-    /// Gradients of `projected`, `attention` and `edge`, from the weights of the forward pass and the gradient of its
-    /// result.
-    #[allow(clippy::too_many_arguments, reason = "an extension takes its tensors one by one")]
-    fn brasa_graph_attention_backward(
-        projected: FloatTensor<Self>,
-        attention: FloatTensor<Self>,
-        edge: FloatTensor<Self>,
-        with_edge: bool,
-        ids: IntTensor<Self>,
-        edge_ids: IntTensor<Self>,
-        starts: IntTensor<Self>,
-        sources: IntTensor<Self>,
-        slope: f32,
-        weights: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+/// What the backward pass needs beside the gradient of the result.
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+#[derive(Debug, Clone)]
+pub(crate) struct Kept<B: Backend> {
+    /// `projected`, `attention` and `edge`.
+    pub(crate) inputs: [FloatTensor<B>; 3],
+    pub(crate) with_edge: bool,
+    /// `ids`, `edge_ids`, `starts` and `sources`.
+    pub(crate) tables: [IntTensor<B>; 4],
+    pub(crate) slope: f32,
+    /// The weights of the forward pass.
+    pub(crate) weights: FloatTensor<B>,
+}
+
+/// The gradients of an attention.
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+pub(crate) trait GraphAttentionBackward: Backend {
+    /// Gradients of `projected`, `attention` and `edge`.
+    fn graph_attention_backward(kept: Kept<Self>, grad: FloatTensor<Self>) -> [FloatTensor<Self>; 3];
 }
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -216,22 +219,15 @@ impl GraphAttentionOps for burn_cubecl::CubeBackend {
         let inputs = [projected, attention, edge, ids, edge_ids, starts, sources];
         crate::cube::graph_attention::forward(inputs, slope, form)
     }
+}
 
-    fn brasa_graph_attention_backward(
-        projected: FloatTensor<Self>,
-        attention: FloatTensor<Self>,
-        edge: FloatTensor<Self>,
-        with_edge: bool,
-        ids: IntTensor<Self>,
-        edge_ids: IntTensor<Self>,
-        starts: IntTensor<Self>,
-        sources: IntTensor<Self>,
-        slope: f32,
-        weights: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl GraphAttentionBackward for burn_cubecl::CubeBackend {
+    fn graph_attention_backward(kept: Kept<Self>, grad: FloatTensor<Self>) -> [FloatTensor<Self>; 3] {
         use burn::backend::{TensorMetadata, ops::FloatTensorOps};
 
+        let Kept { inputs: [projected, attention, edge], with_edge, tables, slope, weights } = kept;
+        let [ids, edge_ids, starts, sources] = tables;
         let (vectors, lines) = (attention.shape(), edge.shape());
         let form = crate::cube::graph_attention::Form { first_version: vectors[0] == 2, with_edge };
         let inputs = [projected, attention, edge.clone(), ids, edge_ids.clone(), starts, sources];
@@ -246,12 +242,12 @@ impl GraphAttentionOps for burn_cubecl::CubeBackend {
             }
             false => edge,
         };
-        (projected, attention, edge)
+        [projected, attention, edge]
     }
 }
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-impl<B: GraphAttentionOps, C: CheckpointStrategy> GraphAttentionOps for Autodiff<B, C> {
+impl<B: GraphAttentionOps + GraphAttentionBackward, C: CheckpointStrategy> GraphAttentionOps for Autodiff<B, C> {
     fn brasa_graph_attention(
         projected: FloatTensor<Self>,
         attention: FloatTensor<Self>,
@@ -263,91 +259,18 @@ impl<B: GraphAttentionOps, C: CheckpointStrategy> GraphAttentionOps for Autodiff
         sources: IntTensor<Self>,
         slope: f32,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
-        #[derive(Debug)]
-        struct Attention;
-
-        #[derive(Debug, Clone)]
-        struct Stored<B: Backend> {
-            inputs: [FloatTensor<B>; 3],
-            with_edge: bool,
-            tables: [IntTensor<B>; 4],
-            slope: f32,
-            weights: FloatTensor<B>,
-        }
-
-        impl<B: GraphAttentionOps> Backward<B, 3> for Attention {
-            type State = Stored<B>;
-
-            fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-                let [node_projected, node_attention, node_edge] = ops.parents;
-                let Stored { inputs, with_edge, tables, slope, weights } = ops.state;
-                let [projected, attention, edge] = inputs;
-                let [ids, edge_ids, starts, sources] = tables;
-                let grad = grads.consume::<B>(&ops.node);
-                let (projected, attention, edge) = B::brasa_graph_attention_backward(
-                    projected, attention, edge, with_edge, ids, edge_ids, starts, sources, slope, weights, grad,
-                );
-                if let Some(node) = node_projected {
-                    grads.register::<B>(node.id, projected);
-                }
-                if let Some(node) = node_attention {
-                    grads.register::<B>(node.id, attention);
-                }
-                if let Some(node) = node_edge {
-                    grads.register::<B>(node.id, edge);
-                }
-            }
-        }
-
-        let prepared = Attention.prepare::<C>([projected.node(), attention.node(), edge.node()]).compute_bound();
-        let inputs = [projected, attention, edge].map(|tensor| tensor.into_primitive());
-        let tables = [ids, edge_ids, starts, sources];
-        let forward = |[projected, attention, edge]: [FloatTensor<B>; 3], tables: [IntTensor<B>; 4]| {
-            let [ids, edge_ids, starts, sources] = tables;
-            B::brasa_graph_attention(projected, attention, edge, with_edge, ids, edge_ids, starts, sources, slope)
+        let forward = |inputs: [FloatTensor<B>; 3], is_tracked: bool| {
+            let tables = [&ids, &edge_ids, &starts, &sources].map(Clone::clone);
+            let kept = is_tracked.then(|| (inputs.clone(), tables));
+            let [projected, attention, edge] = inputs;
+            let (out, weights) =
+                B::brasa_graph_attention(projected, attention, edge, with_edge, ids, edge_ids, starts, sources, slope);
+            let all = |(inputs, tables)| Kept { inputs, with_edge, tables, slope, weights: weights.clone() };
+            (out, kept.map(all), weights)
         };
-        let (out, weights) = match prepared.stateful() {
-            OpsKind::Tracked(prepared) => {
-                let (out, weights) = forward(inputs.clone(), tables.clone());
-                let stored = Stored { inputs, with_edge, tables, slope, weights: weights.clone() };
-                (prepared.finish(stored, out), weights)
-            }
-            OpsKind::UnTracked(prepared) => {
-                let (out, weights) = forward(inputs, tables);
-                (prepared.finish(out), weights)
-            }
-        };
+        let backward = |kept, _: [bool; 3], grad| B::graph_attention_backward(kept, grad).map(Some);
+        let (out, weights) = node::<B, C, _, _, 3>([projected, attention, edge], forward, backward);
         (out, FloatTensor::<Self>::new(weights))
-    }
-
-    fn brasa_graph_attention_backward(
-        projected: FloatTensor<Self>,
-        attention: FloatTensor<Self>,
-        edge: FloatTensor<Self>,
-        with_edge: bool,
-        ids: IntTensor<Self>,
-        edge_ids: IntTensor<Self>,
-        starts: IntTensor<Self>,
-        sources: IntTensor<Self>,
-        slope: f32,
-        weights: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        // Second derivatives are not tracked, as in every fused operation here.
-        let (projected, attention, edge) = B::brasa_graph_attention_backward(
-            projected.into_primitive(),
-            attention.into_primitive(),
-            edge.into_primitive(),
-            with_edge,
-            ids,
-            edge_ids,
-            starts,
-            sources,
-            slope,
-            weights.into_primitive(),
-            grad.into_primitive(),
-        );
-        (FloatTensor::<Self>::new(projected), FloatTensor::<Self>::new(attention), FloatTensor::<Self>::new(edge))
     }
 }
 

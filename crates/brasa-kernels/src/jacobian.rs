@@ -2,15 +2,14 @@
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
-use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, TensorMetadata, backend_extension};
 use burn::tensor::{Shape, Tensor};
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
+use crate::node::node;
 
 /// `y` with another input: a change of `x` by `d` changes `y` by the sum over `w` of `jacobian * d`.
 ///
@@ -64,39 +63,19 @@ impl<B: JacobianOps, C: CheckpointStrategy> JacobianOps for Autodiff<B, C> {
         x: FloatTensor<Self>,
         jacobian: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct Known;
-
-        impl<B: Backend> Backward<B, 2> for Known {
-            /// The Jacobian and the shape of `x`.
-            type State = (FloatTensor<B>, Shape);
-
-            fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-                let [node_y, node_x] = ops.parents;
-                let (jacobian, shape) = ops.state;
-                let grad = grads.consume::<B>(&ops.node);
-                if let Some(node) = node_x {
-                    let n = jacobian.shape()[0];
-                    let column = B::float_reshape(grad.clone(), Shape::from([n, 1]));
-                    let mut grad_x = B::float_mul(jacobian, column);
-                    if grad_x.shape().num_elements() != shape.num_elements() {
-                        grad_x = B::float_sum_dim(grad_x, 0);
-                    }
-                    grads.register::<B>(node.id, B::float_reshape(grad_x, shape));
+        let forward = |[y, x]: [FloatTensor<B>; 2], _| (y, Some((jacobian.into_primitive(), x.shape())), ());
+        let backward = |(jacobian, shape): (FloatTensor<B>, Shape), [_, of_x]: [bool; 2], grad: FloatTensor<B>| {
+            let grad_x = of_x.then(|| {
+                let column = B::float_reshape(grad.clone(), Shape::from([jacobian.shape()[0], 1]));
+                let mut grad_x = B::float_mul(jacobian, column);
+                if grad_x.shape().num_elements() != shape.num_elements() {
+                    grad_x = B::float_sum_dim(grad_x, 0);
                 }
-                if let Some(node) = node_y {
-                    grads.register::<B>(node.id, grad);
-                }
-            }
-        }
-
-        match Known.prepare::<C>([y.node(), x.node()]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let shape = x.into_primitive().shape();
-                prep.finish((jacobian.into_primitive(), shape), y.into_primitive())
-            }
-            OpsKind::UnTracked(prep) => prep.finish(y.into_primitive()),
-        }
+                B::float_reshape(grad_x, shape)
+            });
+            [Some(grad), grad_x]
+        };
+        node::<B, C, _, _, 2>([y, x], forward, backward).0
     }
 }
 

@@ -8,9 +8,7 @@
 use brasa_device::{Precision, autocast, precision};
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
-use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, TensorMetadata, backend_extension};
 use burn::tensor::{Shape, Tensor};
@@ -19,6 +17,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
 use crate::elu::EluOps;
+use crate::node::node;
 #[cfg(feature = "flex")]
 use crate::product::Dims;
 use crate::tanh::TanhOps;
@@ -451,6 +450,9 @@ impl LayerOps for burn::backend::Flex {
     }
 }
 
+/// What the backward pass of a layer needs: input, weight, result, activation, and the format of the products.
+type Kept<B> = ([FloatTensor<B>; 3], Option<Activation>, Precision);
+
 impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
     fn brasa_layer(
         x: FloatTensor<Self>,
@@ -458,55 +460,37 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         bias: FloatTensor<Self>,
         activation: Option<Activation>,
     ) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct Layer;
-
-        impl<B: LayerOps> Backward<B, 3> for Layer {
-            /// Input, weight, result of the forward pass, activation, format of the products.
-            type State = (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>, Option<Activation>, Precision);
-
-            fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-                let [node_x, node_weight, node_bias] = ops.parents;
-                let (x, weight, y, activation, precision) = ops.state;
-                let product = |lhs, rhs| autocast(precision, || B::brasa_product(lhs, rhs));
-                let grad = B::brasa_layer_grad(y, grads.consume::<B>(&ops.node), activation);
-                brasa_device::count_launches(backward_launches(activation, node_bias.is_some()));
-                let rank = grad.shape().num_dims();
-                let flop = 2 * grad.shape()[rank - 2] * weight.shape().num_elements();
-                let product = |lhs, rhs| {
-                    brasa_device::count_product(flop, 1);
-                    product(lhs, rhs)
-                };
-                let transpose = |tensor| B::float_swap_dims(tensor, rank - 2, rank - 1);
-                if let Some(node) = node_x {
-                    let mut grad_x = product(grad.clone(), transpose(weight));
-                    // The gradient of a shared input is the sum over members.
-                    if grad_x.shape()[0] != x.shape()[0] {
-                        grad_x = B::float_sum_dim(grad_x, 0);
-                    }
-                    grads.register::<B>(node.id, grad_x);
-                }
-                if let Some(node) = node_weight {
-                    grads.register::<B>(node.id, product(transpose(x), grad.clone()));
-                }
-                if let Some(node) = node_bias {
-                    grads.register::<B>(node.id, B::brasa_layer_bias_grad(grad));
-                }
-            }
-        }
-
-        match Layer.prepare::<C>([x.node(), weight.node(), bias.node()]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let (x, weight) = (x.into_primitive(), weight.into_primitive());
-                let y = B::brasa_layer(x.clone(), weight.clone(), bias.into_primitive(), activation);
-                prep.finish((x, weight, y.clone(), activation, precision()), y)
-            }
-            OpsKind::UnTracked(prep) => {
-                let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
-                prep.finish(B::brasa_layer(x, weight, bias, activation))
-            }
-        }
+        let forward = |[x, weight, bias]: [FloatTensor<B>; 3], is_tracked: bool| {
+            let kept = is_tracked.then(|| (x.clone(), weight.clone()));
+            let y = B::brasa_layer(x, weight, bias, activation);
+            let kept = kept.map(|(x, weight)| ([x, weight, y.clone()], activation, precision()));
+            (y, kept, ())
+        };
+        node::<B, C, _, _, 3>([x, weight, bias], forward, layer_backward::<B>).0
     }
+}
+
+fn layer_backward<B: LayerOps>(
+    ([x, weight, y], activation, precision): Kept<B>,
+    [of_x, of_weight, of_bias]: [bool; 3],
+    grad: FloatTensor<B>,
+) -> [Option<FloatTensor<B>>; 3] {
+    let grad = B::brasa_layer_grad(y, grad, activation);
+    brasa_device::count_launches(backward_launches(activation, of_bias));
+    let rank = grad.shape().num_dims();
+    let flop = 2 * grad.shape()[rank - 2] * weight.shape().num_elements();
+    let product = |lhs, rhs| {
+        brasa_device::count_product(flop, 1);
+        autocast(precision, || B::brasa_product(lhs, rhs))
+    };
+    let transpose = |tensor| B::float_swap_dims(tensor, rank - 2, rank - 1);
+    let grad_x = of_x.then(|| {
+        let grad_x = product(grad.clone(), transpose(weight));
+        // The gradient of a shared input is the sum over members.
+        if grad_x.shape()[0] == x.shape()[0] { grad_x } else { B::float_sum_dim(grad_x, 0) }
+    });
+    let grad_weight = of_weight.then(|| product(transpose(x), grad.clone()));
+    [grad_x, grad_weight, of_bias.then(|| B::brasa_layer_bias_grad(grad))]
 }
 
 #[cfg(test)]

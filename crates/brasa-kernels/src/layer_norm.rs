@@ -9,17 +9,15 @@ pub(crate) mod host;
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-use burn::backend::autodiff::grads::Gradients;
-#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::tensor::FloatTensor;
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::Tensor;
 
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+use crate::node::node;
 use crate::{Activation, elu, tanh};
 
 /// Keeps the derivative of the square root finite; PyTorch's value.
@@ -81,16 +79,17 @@ pub(crate) trait LayerNormOps: Backend {
         shift: FloatTensor<Self>,
         activation: Option<Activation>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
+}
 
-    /// Gradients of input, scale and shift, from inputs and results of the forward pass.
-    fn brasa_layer_norm_backward(
-        x: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        moments: FloatTensor<Self>,
+/// The gradients of a layer norm.
+#[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+pub(crate) trait LayerNormBackward: Backend {
+    /// Gradients of input, scale and shift, from input, scale, result and moments of the forward pass.
+    fn layer_norm_backward(
+        kept: [FloatTensor<Self>; 4],
         grad: FloatTensor<Self>,
         activation: Option<Activation>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+    ) -> [FloatTensor<Self>; 3];
 }
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -103,15 +102,15 @@ impl LayerNormOps for burn_cubecl::CubeBackend {
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         crate::cube::layer_norm::forward(x, scale, shift, EPSILON, activation)
     }
+}
 
-    fn brasa_layer_norm_backward(
-        x: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        moments: FloatTensor<Self>,
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl LayerNormBackward for burn_cubecl::CubeBackend {
+    fn layer_norm_backward(
+        [x, scale, y, moments]: [FloatTensor<Self>; 4],
         grad: FloatTensor<Self>,
         activation: Option<Activation>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+    ) -> [FloatTensor<Self>; 3] {
         use burn::backend::{TensorMetadata, ops::FloatTensorOps};
         use burn::tensor::{Shape, Slice};
 
@@ -122,66 +121,28 @@ impl LayerNormOps for burn_cubecl::CubeBackend {
             let part = Self::float_slice(sums.clone(), &[i..i + 1, 0..1, 0..width].map(Slice::from));
             Self::float_reshape(part, Shape::from([width]))
         };
-        (grad_x, part(0), part(1))
+        [grad_x, part(0), part(1)]
     }
 }
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-impl<B: LayerNormOps, C: CheckpointStrategy> LayerNormOps for Autodiff<B, C> {
+impl<B: LayerNormOps + LayerNormBackward, C: CheckpointStrategy> LayerNormOps for Autodiff<B, C> {
     fn brasa_layer_norm(
         x: FloatTensor<Self>,
         scale: FloatTensor<Self>,
         shift: FloatTensor<Self>,
         activation: Option<Activation>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
-        #[derive(Debug)]
-        struct Norm;
-
-        impl<B: LayerNormOps> Backward<B, 3> for Norm {
-            /// Input, scale, result, moments; activation.
-            type State = ([FloatTensor<B>; 4], Option<Activation>);
-
-            fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-                let parents = ops.parents;
-                let ([x, scale, y, moments], activation) = ops.state;
-                let grad = grads.consume::<B>(&ops.node);
-                let (x, scale, shift) = B::brasa_layer_norm_backward(x, scale, y, moments, grad, activation);
-                for (node, grad) in parents.into_iter().zip([x, scale, shift]) {
-                    if let Some(node) = node {
-                        grads.register::<B>(node.id, grad);
-                    }
-                }
-            }
-        }
-
-        let prepared = Norm.prepare::<C>([x.node(), scale.node(), shift.node()]).compute_bound();
-        let [x, scale, shift] = [x, scale, shift].map(|tensor| tensor.into_primitive());
-        let (y, moments) = match prepared.stateful() {
-            OpsKind::Tracked(prepared) => {
-                let (y, moments) = B::brasa_layer_norm(x.clone(), scale.clone(), shift, activation);
-                let state = ([x, scale, y.clone(), moments.clone()], activation);
-                (prepared.finish(state, y), moments)
-            }
-            OpsKind::UnTracked(prepared) => {
-                let (y, moments) = B::brasa_layer_norm(x, scale, shift, activation);
-                (prepared.finish(y), moments)
-            }
+        let forward = |[x, scale, shift]: [FloatTensor<B>; 3], is_tracked: bool| {
+            let kept = is_tracked.then(|| (x.clone(), scale.clone()));
+            let (y, moments) = B::brasa_layer_norm(x, scale, shift, activation);
+            let kept = kept.map(|(x, scale)| ([x, scale, y.clone(), moments.clone()], activation));
+            (y, kept, moments)
         };
+        let backward =
+            |(kept, activation), _: [bool; 3], grad| B::layer_norm_backward(kept, grad, activation).map(Some);
+        let (y, moments) = node::<B, C, _, _, 3>([x, scale, shift], forward, backward);
         (y, FloatTensor::<Self>::new(moments))
-    }
-
-    fn brasa_layer_norm_backward(
-        x: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        moments: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-        activation: Option<Activation>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        // Second derivatives are not tracked, as in every fused operation here.
-        let [x, scale, y, moments, grad] = [x, scale, y, moments, grad].map(|tensor| tensor.into_primitive());
-        let (x, scale, shift) = B::brasa_layer_norm_backward(x, scale, y, moments, grad, activation);
-        (FloatTensor::<Self>::new(x), FloatTensor::<Self>::new(scale), FloatTensor::<Self>::new(shift))
     }
 }
 

@@ -39,6 +39,7 @@ mod launches;
 mod layer;
 mod layer_norm;
 mod mlp;
+mod node;
 mod options;
 #[cfg(feature = "flex")]
 mod parallel;

@@ -11,16 +11,15 @@ mod host;
 #[cfg(feature = "flex")]
 use burn::backend::Dispatch;
 #[cfg(feature = "flex")]
-use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-#[cfg(feature = "flex")]
-use burn::backend::autodiff::grads::Gradients;
-#[cfg(feature = "flex")]
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 #[cfg(feature = "flex")]
 use burn::backend::tensor::FloatTensor;
 #[cfg(feature = "flex")]
 use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::Tensor;
+
+#[cfg(feature = "flex")]
+use crate::node::node;
 
 /// One output per row of parallel layers: `y = x W_c + b_c` with `c` the column of the row.
 ///
@@ -130,14 +129,13 @@ pub(crate) trait OptionsOps: Backend {
         bias: FloatTensor<Self>,
         index: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
+}
 
-    /// Gradients of `x`, `weight` and `bias`.
-    fn brasa_chosen_output_backward(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        index: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+/// The gradients of a chosen output.
+#[cfg(feature = "flex")]
+pub(crate) trait ChosenOutputBackward: Backend {
+    /// Gradients of `x`, `weight` and `bias`, from `x`, `weight` and the columns.
+    fn chosen_output_backward(kept: [FloatTensor<Self>; 3], grad: FloatTensor<Self>) -> [FloatTensor<Self>; 3];
 }
 
 /// Operations without a gradient.
@@ -154,59 +152,22 @@ pub(crate) trait BestOutputOps: Backend {
 }
 
 #[cfg(feature = "flex")]
-impl<B: OptionsOps, C: CheckpointStrategy> OptionsOps for Autodiff<B, C> {
+impl<B: OptionsOps + ChosenOutputBackward, C: CheckpointStrategy> OptionsOps for Autodiff<B, C> {
     fn brasa_chosen_output(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         index: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct Chosen;
-
-        impl<B: OptionsOps> Backward<B, 3> for Chosen {
-            /// Input, weight, index.
-            type State = (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>);
-
-            fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-                let [node_x, node_weight, node_bias] = ops.parents;
-                let (x, weight, index) = ops.state;
-                let grad = grads.consume::<B>(&ops.node);
-                let (x, weight, bias) = B::brasa_chosen_output_backward(x, weight, index, grad);
-                for (node, grad) in [(node_x, x), (node_weight, weight), (node_bias, bias)] {
-                    if let Some(node) = node {
-                        grads.register::<B>(node.id, grad);
-                    }
-                }
-            }
-        }
-
-        let prepared = Chosen.prepare::<C>([x.node(), weight.node(), bias.node()]).compute_bound();
-        let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
         let index = index.into_primitive();
-        match prepared.stateful() {
-            OpsKind::Tracked(prepared) => {
-                let y = B::brasa_chosen_output(x.clone(), weight.clone(), bias, index.clone());
-                prepared.finish((x, weight, index), y)
-            }
-            OpsKind::UnTracked(prepared) => prepared.finish(B::brasa_chosen_output(x, weight, bias, index)),
-        }
-    }
-
-    fn brasa_chosen_output_backward(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        index: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        // Second derivatives are not tracked, as in every fused operation here.
-        let (x, weight, bias) = B::brasa_chosen_output_backward(
-            x.into_primitive(),
-            weight.into_primitive(),
-            index.into_primitive(),
-            grad.into_primitive(),
-        );
-        (FloatTensor::<Self>::new(x), FloatTensor::<Self>::new(weight), FloatTensor::<Self>::new(bias))
+        let forward = |[x, weight, bias]: [FloatTensor<B>; 3], is_tracked: bool| {
+            let kept = is_tracked.then(|| [x.clone(), weight.clone(), index.clone()]);
+            (B::brasa_chosen_output(x, weight, bias, index), kept, ())
+        };
+        node::<B, C, _, _, 3>([x, weight, bias], forward, |kept, _, grad| {
+            B::chosen_output_backward(kept, grad).map(Some)
+        })
+        .0
     }
 }
 

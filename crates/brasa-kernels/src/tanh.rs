@@ -6,15 +6,14 @@
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use burn::backend::Dispatch;
-use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, backend_extension};
 use burn::tensor::Tensor;
 
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
+use crate::node::elementwise_node;
 
 /// Elementwise tanh.
 ///
@@ -75,25 +74,7 @@ impl TanhOps for burn::backend::Flex {
 
 impl<B: TanhOps, C: CheckpointStrategy> TanhOps for Autodiff<B, C> {
     fn brasa_tanh(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        #[derive(Debug)]
-        struct Tanh;
-
-        impl<B: TanhOps> Backward<B, 1> for Tanh {
-            /// The result of the forward pass.
-            type State = FloatTensor<B>;
-
-            fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-                unary::<B, _>(ops.parents, ops.node, grads, |grad| B::brasa_tanh_backward(ops.state, grad));
-            }
-        }
-
-        match Tanh.prepare::<C>([x.node()]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let y = B::brasa_tanh(x.into_primitive());
-                prep.finish(y.clone(), y)
-            }
-            OpsKind::UnTracked(prep) => prep.finish(B::brasa_tanh(x.into_primitive())),
-        }
+        elementwise_node::<B, C>(x, B::brasa_tanh, |y, _, grad| [Some(B::brasa_tanh_backward(y, grad))])
     }
 }
 

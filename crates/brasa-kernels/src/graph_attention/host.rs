@@ -13,7 +13,7 @@ use burn::tensor::TensorData;
 use self::backward::{Backward, Grads};
 use self::forward::Forward;
 use self::problem::{Problem, floats};
-use super::GraphAttentionOps;
+use super::{GraphAttentionBackward, GraphAttentionOps, Kept};
 
 impl GraphAttentionOps for Flex {
     fn brasa_graph_attention(
@@ -46,20 +46,12 @@ impl GraphAttentionOps for Flex {
         let out = tensor(out, [shape.rows, shape.nodes, shape.hidden]);
         (out, tensor(weights, [shape.rows, shape.edges, shape.heads]))
     }
+}
 
-    fn brasa_graph_attention_backward(
-        projected: FloatTensor<Self>,
-        attention: FloatTensor<Self>,
-        edge: FloatTensor<Self>,
-        with_edge: bool,
-        ids: IntTensor<Self>,
-        edge_ids: IntTensor<Self>,
-        starts: IntTensor<Self>,
-        sources: IntTensor<Self>,
-        slope: f32,
-        weights: FloatTensor<Self>,
-        grad: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+impl GraphAttentionBackward for Flex {
+    fn graph_attention_backward(kept: Kept<Self>, grad: FloatTensor<Self>) -> [FloatTensor<Self>; 3] {
+        let Kept { inputs: [projected, attention, edge], with_edge, tables, slope, weights } = kept;
+        let [ids, edge_ids, starts, sources] = tables;
         let (projected, attention) = (projected.to_contiguous(), attention.to_contiguous());
         let edge = edge.to_contiguous();
         let (weights, grad) = (weights.to_contiguous(), grad.to_contiguous());
@@ -80,6 +72,6 @@ impl GraphAttentionOps for Flex {
         pulp::Arch::new().dispatch(Backward { problem: &problem, weights, grad, grads: &mut grads });
         let like =
             |values, of: &FlexTensor| FlexTensor::from_data(TensorData::new(values, of.layout().shape().to_vec()));
-        (like(grads.projected, &projected), like(grads.attention, &attention), like(grads.edge, &edge))
+        [like(grads.projected, &projected), like(grads.attention, &attention), like(grads.edge, &edge)]
     }
 }

@@ -6,7 +6,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::TensorData;
 use pulp::{Simd, WithSimd};
 
-use super::{EPSILON, LayerNormOps};
+use super::{EPSILON, LayerNormBackward, LayerNormOps};
 use crate::Activation;
 use crate::elu::{elu_f32, elu_slope_f32};
 use crate::layer::relu_f32;
@@ -29,16 +29,16 @@ impl LayerNormOps for Flex {
         let y = FlexTensor::from_data(TensorData::new(y, x.layout().shape().to_vec()));
         (y, FlexTensor::from_data(TensorData::new(moments, [rows, 2])))
     }
+}
 
-    fn brasa_layer_norm_backward(
-        x: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        moments: FloatTensor<Self>,
+impl LayerNormBackward for Flex {
+    fn layer_norm_backward(
+        kept: [FloatTensor<Self>; 4],
         grad: FloatTensor<Self>,
         activation: Option<Activation>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        let [x, scale, y, moments, grad] = [x, scale, y, moments, grad].map(|tensor| tensor.to_contiguous());
+    ) -> [FloatTensor<Self>; 3] {
+        let [x, scale, y, moments] = kept.map(|tensor| tensor.to_contiguous());
+        let grad = grad.to_contiguous();
         let width = scale.layout().num_elements();
         let mut grad_x = vec![0.0f32; x.layout().num_elements()];
         let (mut grad_scale, mut grad_shift) = (vec![0.0f32; width], vec![0.0f32; width]);
@@ -46,7 +46,7 @@ impl LayerNormOps for Flex {
         backward_into(results, floats(&grad), activation, &mut grad_x, [&mut grad_scale, &mut grad_shift]);
         let vector = |values| FlexTensor::from_data(TensorData::new(values, [width]));
         let grad_x = FlexTensor::from_data(TensorData::new(grad_x, x.layout().shape().to_vec()));
-        (grad_x, vector(grad_scale), vector(grad_shift))
+        [grad_x, vector(grad_scale), vector(grad_shift)]
     }
 }
 

@@ -6,7 +6,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::TensorData;
 use pulp::{Simd, WithSimd};
 
-use super::{BestOutputOps, OptionsOps};
+use super::{BestOutputOps, ChosenOutputBackward, OptionsOps};
 
 /// A batch of row-major matrices. A single member is shared by all.
 #[derive(Clone, Copy)]
@@ -103,13 +103,13 @@ impl OptionsOps for Flex {
         });
         tensor(y, [n, n_rows])
     }
+}
 
-    fn brasa_chosen_output_backward(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        index: FloatTensor<Self>,
+impl ChosenOutputBackward for Flex {
+    fn chosen_output_backward(
+        [x, weight, index]: [FloatTensor<Self>; 3],
         grad: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+    ) -> [FloatTensor<Self>; 3] {
         let (x, weight) = (with_rows(&x), weight.to_contiguous());
         let (index, grad) = (index.to_contiguous(), grad.to_contiguous());
         let n_rows = index.layout().shape()[1];
@@ -131,11 +131,11 @@ impl OptionsOps for Flex {
             to_weight.zip(task.x.row(layer, row)).for_each(|(to, x)| *to += grad * x);
             grad_bias[layer * step * outputs + column] += grad;
         });
-        (
+        [
             tensor(grad_x, [x_members, n_rows, inputs]),
             tensor(grad_weight, [members, inputs, outputs]),
             tensor(grad_bias, [members, outputs]),
-        )
+        ]
     }
 }
 
