@@ -26,47 +26,59 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+//! # Modules, in reading order
+//!
+//! | part | modules |
+//! |---|---|
+//! | environments | [`env`]: contracts, batches, wrappers; [`classic`], [`citylearn`], [`energy`], [`evacuation`], [`gym`], [`uara`]: scenarios; [`floorplan`]: buildings |
+//! | policies | [`core`]: contracts on tensors; [`nn`]: networks; [`gat`]: attention over graphs |
+//! | learners | [`ppo`], [`a2c`], [`sac`], [`td3`], [`dqn`]; [`buffers`]: rollouts and replay |
+//! | training | [`train`]: loops and [`Trainer`](train::Trainer); [`experiment`]: TOML, comparison, reports; [`shards`]: several cores and machines |
+//! | devices | [`device`]: opening, profiles, precision; [`kernels`]: fused operations; [`number`]: rules written once |
+
 pub mod prelude;
 #[cfg(feature = "experiment")]
 mod register;
 
+// Environments.
+#[cfg(feature = "classic")]
+pub use brasa_classic as classic;
+pub use brasa_env as env;
+#[cfg(feature = "gym")]
+pub use brasa_gym as gym;
+#[cfg(feature = "uara")]
+pub use brasa_uara as uara;
+#[cfg(feature = "energy")]
+pub use {brasa_citylearn as citylearn, brasa_energy as energy};
+#[cfg(feature = "evacuation")]
+pub use {brasa_evacuation as evacuation, brasa_floorplan as floorplan};
+
+// Policies.
+#[cfg(feature = "gat")]
+pub use brasa_gat as gat;
+pub use {brasa_core as core, brasa_nn as nn};
+
+// Learners.
 #[cfg(feature = "a2c")]
 pub use brasa_a2c as a2c;
 pub use brasa_buffers as buffers;
-#[cfg(feature = "energy")]
-pub use brasa_citylearn as citylearn;
-#[cfg(feature = "classic")]
-pub use brasa_classic as classic;
-pub use brasa_core as core;
-pub use brasa_device as device;
 #[cfg(feature = "dqn")]
 pub use brasa_dqn as dqn;
-#[cfg(feature = "energy")]
-pub use brasa_energy as energy;
-pub use brasa_env as env;
-#[cfg(feature = "evacuation")]
-pub use brasa_evacuation as evacuation;
-#[cfg(feature = "experiment")]
-pub use brasa_experiment as experiment;
-#[cfg(feature = "evacuation")]
-pub use brasa_floorplan as floorplan;
-#[cfg(feature = "gat")]
-pub use brasa_gat as gat;
-#[cfg(feature = "gym")]
-pub use brasa_gym as gym;
-pub use brasa_kernels as kernels;
-pub use brasa_nn as nn;
-pub use brasa_number as number;
 #[cfg(feature = "ppo")]
 pub use brasa_ppo as ppo;
 #[cfg(feature = "sac")]
 pub use brasa_sac as sac;
-pub use brasa_shards as shards;
 #[cfg(feature = "td3")]
 pub use brasa_td3 as td3;
-pub use brasa_train as train;
-#[cfg(feature = "uara")]
-pub use brasa_uara as uara;
+
+// Training.
+#[cfg(feature = "experiment")]
+pub use brasa_experiment as experiment;
+pub use {brasa_shards as shards, brasa_train as train};
+
+// Devices, and what rules are written with.
+pub use {brasa_device as device, brasa_kernels as kernels, brasa_number as number};
+
 #[cfg(feature = "experiment")]
 pub use register::{algorithms, load_policy, registry, scenarios};
 pub use {burn, ndarray, rand, serde};
