@@ -30,8 +30,8 @@
 //!
 //! | part | modules |
 //! |---|---|
-//! | environments | [`env`]: contracts, batches, wrappers; [`classic`], [`citylearn`], [`energy`], [`evacuation`], [`gym`], [`uara`]: scenarios; [`floorplan`]: buildings |
-//! | policies | [`core`]: contracts on tensors; [`nn`]: networks; [`gat`]: attention over graphs |
+//! | environments | [`env`](mod@env): contracts, batches, wrappers; [`classic`], [`citylearn`], [`energy`], [`evacuation`], [`gym`], [`uara`]: scenarios; [`floorplan`]: buildings |
+//! | policies | [`core`](mod@core): contracts on tensors; [`nn`]: networks; [`gat`]: attention over graphs |
 //! | learners | [`ppo`], [`a2c`], [`sac`], [`td3`], [`dqn`]; [`buffers`]: rollouts and replay |
 //! | training | [`train`]: loops and [`Trainer`](train::Trainer); [`experiment`]: TOML, comparison, reports; [`shards`]: several cores and machines |
 //! | devices | [`device`]: opening, profiles, precision; [`kernels`]: fused operations; [`number`]: rules written once |

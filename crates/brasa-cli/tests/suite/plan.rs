@@ -132,6 +132,10 @@ fn recordings_are_planned_on_a_gpu() {
     let (sac, td3) = ("configs/pendulum-sac.toml", "configs/pendulum-td3.toml");
     let capture = "train.capture=true";
     assert_eq!(recordings(sac, "t4", &[]), 0.0);
+    let launches = |set: &str| {
+        json(&["plan", sac, "--device", "t4", "--json", "--set", set])["footprint"]["learning"]["launches"].as_f64()
+    };
+    assert!(launches("train.capture=false") > Some(10.0) && launches(capture) == Some(1.0));
     assert_eq!(recordings(sac, "cpu", &[capture]), 0.0);
     close(recordings(sac, "t4", &[capture]), 1.0);
     close(recordings(sac, "t4", &[capture, "sac.target_update_interval=4"]), 2.0);

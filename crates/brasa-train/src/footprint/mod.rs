@@ -57,11 +57,15 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// With the memory of `n` recordings of gradient steps that take `step` bytes each. A learner with recordings has each network twice.
+    /// With `n` recordings of gradient steps that take `step` bytes each. A learner with recordings has each network twice, and a replay is one
+    /// launch.
     #[must_use]
-    fn recorded(self, n: usize, step: f64) -> Self {
-        let twice = self.weights + self.learner - self.moments;
-        Self { recordings: if n == 0 { 0.0 } else { n as f64 * step + twice }, ..self }
+    pub(crate) fn recorded(mut self, n: usize, step: f64) -> Self {
+        if n > 0 {
+            self.recordings = n as f64 * step + self.weights + self.learner - self.moments;
+            self.learning.launches = 1.0;
+        }
+        self
     }
 
     /// Of a run whose environments step while the learner computes: see [`crate::OnPolicy::pipelined`]. `has_rollouts` says whether it learns from
