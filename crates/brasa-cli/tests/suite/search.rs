@@ -115,6 +115,44 @@ fn page_is_whole(dir: &Path, out: &Path) {
     }
 }
 
+/// The means over all seeds select the best trial, not the value that the trial had.
+#[test]
+fn a_final_trains_the_leading_trials_with_more_seeds() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let search = "trials = 4\npruner = \"none\"\nfinalists = 2\nfinal_seeds = 2\nreport_seeds = 1\n";
+    let (config, out) = (experiment(dir.path(), search, SPACE), dir.path().join("search"));
+    let words = ["search", arg(&config), "--jobs", "2", "--episodes", "2", "--json", "--out", arg(&out)];
+    let document: Value = serde_json::from_str(&succeed(&words)).expect("it is JSON");
+    let last = |number: u64, seed: u64| {
+        let path = out.join(format!("trials/{number:04}-seed{seed}/metrics.jsonl"));
+        let text = fs::read_to_string(path).expect("it was trained");
+        let of = |line: &str| serde_json::from_str::<Value>(line).expect("a line is JSON")["eval/mean_reward"].as_f64();
+        text.lines().rev().find_map(of).expect("it was evaluated")
+    };
+    let trials = trials(&out);
+    let value = |trial: &Value, name: &str| trial[name].as_f64();
+    let mut by_value: Vec<&Value> = trials.iter().collect();
+    by_value.sort_by(|a, b| value(b, "value").partial_cmp(&value(a, "value")).expect("numbers"));
+    let means: Vec<f64> = by_value[..2]
+        .iter()
+        .map(|trial| {
+            let number = trial["number"].as_u64().expect("a number");
+            let mean = (0..3).map(|seed| last(number, seed)).sum::<f64>() / 3.0;
+            assert!((value(trial, "final_value").expect("it was in the final") - mean).abs() < 1e-9, "{trial}");
+            mean
+        })
+        .collect();
+    assert!(by_value[2..].iter().all(|trial| trial["final_value"].is_null()), "{trials:?}");
+    let best = if means[1] > means[0] { by_value[1] } else { by_value[0] };
+    assert_eq!(document["best"]["trial"], best["number"]);
+    assert_eq!(document["best"]["final_value"], best["final_value"]);
+    if !document["comparison"].is_null() {
+        // The seed of the comparison is none of the final.
+        let groups = document["comparison"]["groups"].as_object().expect("groups");
+        assert!(groups.values().all(|group| group["seeds"] == Value::from(vec![3])), "{document}");
+    }
+}
+
 #[test]
 fn a_trial_that_is_worse_than_the_median_is_stopped_and_can_be_loaded() {
     let dir = tempfile::tempdir().expect("a temporary directory");

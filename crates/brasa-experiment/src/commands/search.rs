@@ -81,6 +81,7 @@ pub fn run(program: &str, registry: &Registry, args: &SearchArgs) -> Result<Stri
     if signals.is_stopped() {
         return Err(ExperimentError::Interrupted(go_on));
     }
+    searching.play_final(args.jobs, &signals, &go_on)?;
     conclude(registry, args, &searching, &signals, &go_on)
 }
 
@@ -283,8 +284,8 @@ impl Searching<'_> {
         if self.record.trials.len() as u64 == number {
             let (point, set) = self.proposed(number);
             let state = State::Running;
-            let (value, evaluations, secs, reason) = (None, Vec::new(), 0.0, None);
-            self.record.trials.push(Trial { number, point, set, state, value, evaluations, secs, reason });
+            let (value, final_value, evaluations, secs, reason) = (None, None, Vec::new(), 0.0, None);
+            self.record.trials.push(Trial { number, point, set, state, value, final_value, evaluations, secs, reason });
             self.record.write()?;
         }
         let trial = &self.record.trials[number as usize];
@@ -336,6 +337,30 @@ impl Searching<'_> {
         set.push(format!("train.eval_interval={}", self.eval_interval));
         let run_dir = self.out.join("trials").join(format!("{:04}-seed{seed}", trial.number));
         Planned { config: self.out.join(BASE_TOML), set, seed, run_dir }
+    }
+
+    /// Trains the leading trials with more seeds, and records their means over all seeds.
+    fn play_final(&mut self, jobs: Option<usize>, signals: &Signals, go_on: &str) -> Result<(), ExperimentError> {
+        if self.config.finalists < 2 {
+            return Ok(());
+        }
+        let finalists: Vec<u64> = self.record.leading(self.config.finalists).iter().map(|trial| trial.number).collect();
+        say_progress(&format!("Final of {} trials: {} more seeds each", finalists.len(), self.config.final_seeds));
+        let of = |number: u64| {
+            let trial = &self.record.trials[number as usize];
+            self.config.all_seeds().map(|seed| self.planned(trial, seed)).collect::<Vec<_>>()
+        };
+        let runs: Vec<Planned> = finalists.iter().flat_map(|number| of(*number)).collect();
+        let trainings = trainings(self.registry, &runs)?;
+        train_all(signals, jobs, self.out, &runs, &trainings, go_on)?;
+        let n_seeds = self.config.all_seeds().end as usize;
+        for (number, runs) in finalists.into_iter().zip(runs.chunks_exact(n_seeds)) {
+            let run_dirs: Vec<PathBuf> = runs.iter().map(|run| run.run_dir.clone()).collect();
+            let (_, value) = self.evaluations(&run_dirs);
+            self.record.trials[number as usize].final_value = value;
+        }
+        self.record.write()?;
+        self.write_page(None)
     }
 
     /// The runs of a trial that are not finished.
@@ -440,6 +465,14 @@ impl Searching<'_> {
     }
 }
 
+/// The value of a trial, or its mean over all seeds of a final.
+fn reached(trial: &Trial, config: &SearchConfig) -> String {
+    match trial.final_value {
+        Some(value) => format!("{} over {} seeds", number(value), config.all_seeds().end),
+        None => trial.value.map_or_else(String::new, number),
+    }
+}
+
 fn metrics_of(run_dir: &Path) -> PathBuf {
     run_dir.join("metrics.jsonl")
 }
@@ -458,7 +491,7 @@ fn conclude(
         let reason = reasons.last().map_or_else(String::new, |reason| format!("; the last one: {reason}"));
         return Err(ExperimentError::Failed(format!("none of {} trials is complete{reason}", record.trials.len())));
     };
-    let value = best.value.map_or_else(String::new, number);
+    let value = reached(best, config);
     let head = format!(
         "# Trial {} of a search, the best of {}: {} {value}\n\n",
         best.number,
@@ -502,7 +535,7 @@ fn conclude(
             .collect();
         let document = json!({
             "out": out.display().to_string(), "metric": metric.name, "trials": counts,
-            "best": { "trial": best.number, "value": best.value, "settings": settings, "config": out.join(BEST_TOML) },
+            "best": { "trial": best.number, "value": best.value, "final_value": best.final_value, "settings": settings, "config": out.join(BEST_TOML) },
             "comparison": summary.as_ref().map(compare::to_json),
         });
         return Ok(format!("{document}\n"));

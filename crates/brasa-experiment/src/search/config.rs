@@ -48,6 +48,13 @@ pub(crate) struct SearchConfig {
     /// Evaluations during each run of a trial. Default 10. They replace `train.eval_interval`.
     #[serde(deserialize_with = "whole::count")]
     pub evaluations: u64,
+    /// Complete trials that enter a final: the best of them, trained with `final_seeds` more seeds. The mean over all seeds selects the best one.
+    /// Default 1: no final.
+    #[serde(deserialize_with = "whole::count")]
+    pub finalists: u64,
+    /// Training seeds of the final, besides those of a trial. Default 3.
+    #[serde(deserialize_with = "whole::count")]
+    pub final_seeds: u64,
     /// Seeds that no trial has, with which the experiment and the best settings are trained and compared at the end. Default 5; 0 omits the comparison.
     #[serde(deserialize_with = "whole::count")]
     pub report_seeds: u64,
@@ -101,6 +108,8 @@ impl Default for SearchConfig {
             pruner: Pruner::Median,
             startup_trials: 10,
             evaluations: 10,
+            finalists: 1,
+            final_seeds: 3,
             report_seeds: 5,
             space: Table::new(),
         }
@@ -138,6 +147,8 @@ impl SearchConfig {
         };
         within("search.trials", self.trials, 1, MOST_TRIALS)?;
         within("search.seeds", self.seeds, 1, MOST_SEEDS)?;
+        within("search.finalists", self.finalists, 1, MOST_TRIALS)?;
+        within("search.final_seeds", self.final_seeds, 1, MOST_SEEDS)?;
         within("search.report_seeds", self.report_seeds, 0, MOST_SEEDS)?;
         within("search.startup_trials", self.startup_trials, 1, MOST_TRIALS)?;
         field::at_most("search.seed", self.seed, crate::train_config::MOST_SEED)?;
@@ -194,9 +205,15 @@ impl SearchConfig {
         0..self.seeds
     }
 
+    /// Training seeds of the trials of the final; those of a trial without one.
+    pub fn all_seeds(&self) -> std::ops::Range<u64> {
+        0..self.seeds + if self.finalists > 1 { self.final_seeds } else { 0 }
+    }
+
     /// Training seeds of the comparison at the end: no trial has them.
     pub fn unseen_seeds(&self) -> std::ops::Range<u64> {
-        self.seeds..self.seeds + self.report_seeds
+        let first = self.all_seeds().end;
+        first..first + self.report_seeds
     }
 }
 

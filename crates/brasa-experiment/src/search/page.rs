@@ -79,7 +79,7 @@ fn about(of: &Page<'_>, metric: &Metric, record: &Record) -> String {
 
 /// The best settings.
 fn about_best(space: &Space, metric: &Metric, best: &Trial) -> String {
-    let value = best.value.map_or_else(String::new, number);
+    let value = best.final_value.or(best.value).map_or_else(String::new, number);
     let settings = if best.set.is_empty() {
         "the settings of the experiment".to_owned()
     } else {
@@ -125,7 +125,8 @@ fn table(space: &Space, metric: &Metric, record: &Record) -> String {
             Some(reason) => format!("<td title=\"{}\">{}</td>", escape(reason), trial.state.name()),
             None => format!("<td>{}</td>", trial.state.name()),
         };
-        let value = trial.value.map_or_else(String::new, number);
+        let in_final = trial.final_value.map(|value| format!(" (final {})", number(value)));
+        let value = trial.value.map_or_else(String::new, number) + &in_final.unwrap_or_default();
         format!(
             "<tr><th scope=\"row\">{}</th>{state}<td{class}>{mark}{value}</td>{settings}<td>{:.1}</td></tr>",
             trial.number, trial.secs

@@ -55,6 +55,9 @@ pub(crate) struct Trial {
     pub state: State,
     /// The value: that of the last evaluation that counts.
     pub value: Option<f64>,
+    /// The mean over the seeds of the final, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_value: Option<f64>,
     /// Means over its runs by the number of the evaluation.
     pub evaluations: Evaluations,
     /// Seconds of its runs; those of interrupted ones are not counted.
@@ -112,14 +115,28 @@ impl Record {
         self.trials.iter().filter(|trial| trial.state == State::Complete && trial.value.is_some())
     }
 
-    /// The best trial: the first one of equal ones.
+    /// The best trial, of those of the final if there was one: the first one of equal ones.
     pub fn best(&self) -> Option<&Trial> {
-        self.complete().reduce(|best, trial| if self.cost(trial) < self.cost(best) { trial } else { best })
+        let in_final = self.complete().filter(|trial| trial.final_value.is_some());
+        let best = in_final.min_by(|a, b| self.cost_of(a.final_value).total_cmp(&self.cost_of(b.final_value)));
+        best.or_else(|| self.complete().min_by(|a, b| self.cost(a).total_cmp(&self.cost(b))))
+    }
+
+    /// The best `n` trials by their value, the first ones of equal ones.
+    pub fn leading(&self, n: u64) -> Vec<&Trial> {
+        let mut all: Vec<&Trial> = self.complete().collect();
+        all.sort_by(|a, b| self.cost(a).total_cmp(&self.cost(b)));
+        all.truncate(usize::try_from(n).unwrap_or(usize::MAX));
+        all
+    }
+
+    fn cost(&self, trial: &Trial) -> f64 {
+        self.cost_of(trial.value)
     }
 
     /// Less is better.
-    fn cost(&self, trial: &Trial) -> f64 {
-        let value = trial.value.unwrap_or(f64::NAN);
+    fn cost_of(&self, value: Option<f64>) -> f64 {
+        let value = value.unwrap_or(f64::NAN);
         let cost = if self.better == Better::More { -value } else { value };
         if cost.is_nan() { f64::INFINITY } else { cost }
     }
@@ -206,6 +223,7 @@ mod tests {
             point,
             state,
             value: Some(value),
+            final_value: None,
             evaluations: vec![(1, value)],
             secs: 0.0,
             reason: None,
