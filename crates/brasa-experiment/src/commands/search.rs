@@ -555,12 +555,7 @@ fn conclude(
     }
     best.set.iter().for_each(|item| text.push_str(&format!("  {}\n", item.replacen('=', " = ", 1))));
     if let Some(summary) = &summary {
-        let seeds = config.unseen_seeds();
-        text.push_str(&format!(
-            "\nBoth trained with the seeds {} to {}, which no trial had:\n\n",
-            seeds.start,
-            seeds.end - 1
-        ));
+        text.push_str(&format!("\nBoth trained with {}, which no trial had:\n\n", config.unseen_in_words()));
         text.push_str(&compare::to_text(summary));
     }
     if !is_quiet() {

@@ -210,6 +210,15 @@ impl SearchConfig {
         0..self.seeds + if self.finalists > 1 { self.final_seeds } else { 0 }
     }
 
+    /// [`Self::unseen_seeds`] in words.
+    pub fn unseen_in_words(&self) -> String {
+        let seeds = self.unseen_seeds();
+        match self.report_seeds {
+            1 => format!("the seed {}", seeds.start),
+            _ => format!("the seeds {} to {}", seeds.start, seeds.end - 1),
+        }
+    }
+
     /// Training seeds of the comparison at the end: no trial has them.
     pub fn unseen_seeds(&self) -> std::ops::Range<u64> {
         let first = self.all_seeds().end;

@@ -96,11 +96,9 @@ fn about_best(space: &Space, metric: &Metric, best: &Trial) -> String {
 
 /// The comparison with the experiment.
 fn result(of: &Page<'_>, summary: &Summary) -> String {
-    let seeds = of.config.unseen_seeds();
     format!(
-        "<p>The experiment (base) and the best trial, trained with the seeds {} to {}, which no trial had.</p>\n{}<p>{}</p>\n",
-        seeds.start,
-        seeds.end - 1,
+        "<p>The experiment (base) and the best trial, trained with {}, which no trial had.</p>\n{}<p>{}</p>\n",
+        of.config.unseen_in_words(),
         html_table(summary),
         escape(&summary.note.replace("+-:", "±:"))
     )
