@@ -7,7 +7,7 @@
 //!
 //! Indoor temperatures follow CityLearn's recurrent networks.
 //!
-//! This crate does not depend on tensors or learners: environments step on the host, as struct of arrays.
+//! Environments step on the host, as struct of arrays. Only the feature `tensor` depends on tensors, and nothing depends on learners.
 //!
 //! ```
 //! use brasa_citylearn::{CityLearn, CityLearnConfig};

@@ -1,6 +1,6 @@
 //! Energy of sites with batteries, PV and EV charging: the Iquitos microgrid and charging stations.
 //!
-//! This crate does not depend on tensors or learners: environments step on the host, as struct of arrays.
+//! Environments step on the host, as struct of arrays. Only the feature `tensor` depends on tensors, and nothing depends on learners.
 //!
 //! ```
 //! use brasa_energy::iquitos::{Iquitos, IquitosConfig};

@@ -1,7 +1,7 @@
 //! What energy scenarios share: power flows of a site, tables in CSV files, starts of episodes, figures and optima.
 //!
 //! The crates `brasa-energy` (microgrid, charging station) and `brasa-citylearn` (districts of buildings) are built on it. A scenario of your own
-//! can use it in the same way: reports draw the power flows of each scenario whose trace is a [`Trace`].
+//! can use it in the same way.
 //!
 //! ```
 //! use brasa_power::Ledger;

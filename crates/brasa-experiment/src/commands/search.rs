@@ -465,14 +465,6 @@ impl Searching<'_> {
     }
 }
 
-/// The value of a trial, or its mean over all seeds of a final.
-fn reached(trial: &Trial, config: &SearchConfig) -> String {
-    match trial.final_value {
-        Some(value) => format!("{} over {} seeds", number(value), config.all_seeds().end),
-        None => trial.value.map_or_else(String::new, number),
-    }
-}
-
 fn metrics_of(run_dir: &Path) -> PathBuf {
     run_dir.join("metrics.jsonl")
 }
@@ -491,7 +483,7 @@ fn conclude(
         let reason = reasons.last().map_or_else(String::new, |reason| format!("; the last one: {reason}"));
         return Err(ExperimentError::Failed(format!("none of {} trials is complete{reason}", record.trials.len())));
     };
-    let value = reached(best, config);
+    let value = best.reached(config);
     let head = format!(
         "# Trial {} of a search, the best of {}: {} {value}\n\n",
         best.number,
@@ -535,7 +527,10 @@ fn conclude(
             .collect();
         let document = json!({
             "out": out.display().to_string(), "metric": metric.name, "trials": counts,
-            "best": { "trial": best.number, "value": best.value, "final_value": best.final_value, "settings": settings, "config": out.join(BEST_TOML) },
+            "best": {
+                "trial": best.number, "value": best.value, "final_value": best.final_value, "settings": settings,
+                "config": out.join(BEST_TOML),
+            },
             "comparison": summary.as_ref().map(compare::to_json),
         });
         return Ok(format!("{document}\n"));

@@ -52,7 +52,7 @@ pub(crate) fn page(
     let parts: [(&str, &str); 6] = [
         ("TITLE", &escape(of.title)),
         ("SUMMARY", &escape(&about(of, metric, record))),
-        ("BEST", &best.map_or(String::new(), |best| about_best(space, metric, best))),
+        ("BEST", &best.map_or(String::new(), |best| about_best(of, space, metric, best))),
         ("RESULT", &summary.map_or(String::new(), |summary| result(of, summary))),
         ("TABLE", &table(space, metric, record)),
         ("SEARCH_JS", include_str!("../../assets/search.js")),
@@ -78,8 +78,8 @@ fn about(of: &Page<'_>, metric: &Metric, record: &Record) -> String {
 }
 
 /// The best settings.
-fn about_best(space: &Space, metric: &Metric, best: &Trial) -> String {
-    let value = best.final_value.or(best.value).map_or_else(String::new, number);
+fn about_best(of: &Page<'_>, space: &Space, metric: &Metric, best: &Trial) -> String {
+    let value = best.reached(of.config);
     let settings = if best.set.is_empty() {
         "the settings of the experiment".to_owned()
     } else {

@@ -11,6 +11,7 @@ use super::config::{Sampler, SearchConfig};
 use super::prune::Evaluations;
 use super::space::Space;
 use crate::ExperimentError;
+use crate::comparison::number;
 use crate::statistics::explained_share;
 use crate::tpe::{Domain, n_good, suggest};
 
@@ -55,7 +56,7 @@ pub(crate) struct Trial {
     pub state: State,
     /// The value: that of the last evaluation that counts.
     pub value: Option<f64>,
-    /// The mean over the seeds of the final, too.
+    /// The mean over its seeds and those of the final, if it was in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_value: Option<f64>,
     /// Means over its runs by the number of the evaluation.
@@ -64,6 +65,16 @@ pub(crate) struct Trial {
     pub secs: f64,
     /// Why it failed.
     pub reason: Option<String>,
+}
+
+impl Trial {
+    /// The value in words: the mean over all seeds if the trial was in a final.
+    pub fn reached(&self, config: &SearchConfig) -> String {
+        match self.final_value {
+            Some(value) => format!("{} over {} seeds", number(value), config.all_seeds().end),
+            None => self.value.map_or_else(String::new, number),
+        }
+    }
 }
 
 /// All trials that have begun, by their number.
@@ -119,13 +130,13 @@ impl Record {
     pub fn best(&self) -> Option<&Trial> {
         let in_final = self.complete().filter(|trial| trial.final_value.is_some());
         let best = in_final.min_by(|a, b| self.cost_of(a.final_value).total_cmp(&self.cost_of(b.final_value)));
-        best.or_else(|| self.complete().min_by(|a, b| self.cost(a).total_cmp(&self.cost(b))))
+        best.or_else(|| self.complete().min_by(|a, b| self.order(a, b)))
     }
 
     /// The best `n` trials by their value, the first ones of equal ones.
     pub fn leading(&self, n: u64) -> Vec<&Trial> {
         let mut all: Vec<&Trial> = self.complete().collect();
-        all.sort_by(|a, b| self.cost(a).total_cmp(&self.cost(b)));
+        all.sort_by(|a, b| self.order(a, b));
         all.truncate(usize::try_from(n).unwrap_or(usize::MAX));
         all
     }
