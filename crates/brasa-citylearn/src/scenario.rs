@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, ops::Range, path::PathBuf, sync::Arc};
 #[cfg(feature = "optimum")]
 use brasa_env::ComparisonMemory;
 use brasa_env::{
-    Baseline, BaselineKind, BatchSlabs, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
+    Baseline, BaselineKind, BatchSlabs, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Figure, FigureRule,
     InvalidField, Measured, Outcome, Scenario, Split, Who, count_step, find_baseline, fingerprint,
 };
 use brasa_power::{
     EnergyError,
-    scenario::{BOUND, FORESIGHT, FigureRule, LESS, at_least_one, curves, each_episode, figures, foresight_baselines},
+    scenario::{BOUND, FORESIGHT, LESS, at_least_one, curves, each_episode, figures, foresight_baselines},
 };
 use ndarray::Array2;
 

@@ -1,14 +1,8 @@
 //! The driver of NVIDIA GPUs, which a test replaces.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::Arc;
 
-use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
-use nvml_wrapper::error::NvmlError;
-use nvml_wrapper::{Device, Nvml};
-
-use crate::machine::GIB;
 use crate::{Gpu, GpuState};
 
 /// A driver that reports GPUs: NVML, or GPUs that a test makes up. A `Vec<Gpu>` is a driver whose GPUs never change.
@@ -59,80 +53,13 @@ pub fn with_driver<T>(driver: impl GpuDriver + 'static, work: impl FnOnce() -> T
     work()
 }
 
-/// The driver of this machine, or the one that replaces it; `None` without a driver.
+/// The driver of this machine, or the one that replaces it; `None` without a driver, and without a backend for GPUs.
 pub(crate) fn driver() -> Option<Arc<dyn GpuDriver>> {
-    static OF_MACHINE: LazyLock<Option<Arc<dyn GpuDriver>>> = LazyLock::new(|| Some(Arc::new(OfMachine::open().ok()?)));
-    REPLACED.with_borrow(Clone::clone).or_else(|| OF_MACHINE.clone())
-}
-
-/// NVML, which is loaded at run time.
-struct OfMachine {
-    nvml: Nvml,
-    /// Free memory in GiB of every GPU that was asked for, at the first time: later, memory of this process is in use, too.
-    free_before_use: Mutex<BTreeMap<u32, f64>>,
-}
-
-impl OfMachine {
-    fn open() -> Result<Self, NvmlError> {
-        Ok(Self { nvml: Nvml::init()?, free_before_use: Mutex::default() })
-    }
-
-    fn gpu(&self, index: u32) -> Result<Gpu, NvmlError> {
-        let device = self.nvml.device_by_index(index)?;
-        let memory = device.memory_info()?;
-        let capability = device.cuda_compute_capability().ok();
-        let max_clock = |clock| device.max_clock_info(clock).ok().map(f64::from);
-        Ok(Gpu {
-            index,
-            name: device.name()?,
-            memory_gib: memory.total as f64 / GIB,
-            free_gib: memory.free as f64 / GIB,
-            compute_capability: capability.map(|capability| format!("{}.{}", capability.major, capability.minor)),
-            driver: self.nvml.sys_driver_version()?,
-            n_cores: device.num_cores().ok(),
-            max_clock_mhz: max_clock(Clock::SM),
-            max_memory_clock_mhz: max_clock(Clock::Memory),
-            bus_bits: device.memory_bus_width().ok(),
-            state: state(&device)?,
-        })
-    }
-}
-
-impl GpuDriver for OfMachine {
-    fn gpus(&self) -> Vec<Gpu> {
-        let all = || (0..self.nvml.device_count()?).map(|index| self.gpu(index)).collect::<Result<_, NvmlError>>();
-        all().unwrap_or_default()
-    }
-
-    fn state(&self, index: u32) -> Option<GpuState> {
-        state(&self.nvml.device_by_index(index).ok()?).ok()
-    }
-
-    fn free_before_use_gib(&self, index: u32) -> Option<f64> {
-        // A number is inserted as a whole, so the map is valid after a panic.
-        let mut known = self.free_before_use.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(free) = known.get(&index) {
-            return Some(*free);
-        }
-        let free = self.nvml.device_by_index(index).ok()?.memory_info().ok()?.free as f64 / GIB;
-        known.insert(index, free);
-        Some(free)
-    }
-}
-
-/// The state of a GPU. A value that the GPU does not measure is missing.
-fn state(device: &Device<'_>) -> Result<GpuState, NvmlError> {
-    let memory = device.memory_info()?;
-    let clock = |clock| device.clock_info(clock).ok().map(f64::from);
-    Ok(GpuState {
-        used_gib: memory.total.saturating_sub(memory.free) as f64 / GIB,
-        busy: device.utilization_rates().ok().map(|rates| f64::from(rates.gpu) / 100.0),
-        temperature_c: device.temperature(TemperatureSensor::Gpu).ok().map(f64::from),
-        // In milliwatts.
-        power_w: device.power_usage().ok().map(|power| f64::from(power) / 1000.0),
-        clock_mhz: clock(Clock::SM),
-        memory_clock_mhz: clock(Clock::Memory),
-    })
+    #[cfg(feature = "nvml")]
+    let of_machine = crate::nvml::driver;
+    #[cfg(not(feature = "nvml"))]
+    let of_machine = || None;
+    REPLACED.with_borrow(Clone::clone).or_else(of_machine)
 }
 
 #[cfg(test)]

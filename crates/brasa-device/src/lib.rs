@@ -17,6 +17,8 @@ mod gpu_settings;
 mod machine;
 mod meter;
 mod monitor;
+#[cfg(feature = "nvml")]
+mod nvml;
 mod open;
 mod out_of_memory;
 mod precision;

@@ -95,8 +95,8 @@ pub use render::{Frame, RenderedBatch, RenderedEnv, Shown, play_rendered};
 pub use rng::{EnvRng, derived_seed, episode_rng, named_rng};
 pub use rules::{After, RuleEnv, RuleState, Rules};
 pub use scenario::{
-    Baseline, BaselineKind, Better, ComparisonMemory, Curve, Effort, EpisodeData, Evaluation, Figure, Measured,
-    Outcome, Reference, Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint,
+    Baseline, BaselineKind, Better, ComparisonMemory, Curve, Effort, EpisodeData, Evaluation, Figure, FigureRule,
+    Measured, Outcome, Reference, Scenario, Split, Trace, Who, evaluate_by_playing, find_baseline, fingerprint,
     fingerprint_bytes, ratio,
 };
 pub use space::{BoxSpace, Space, option_index};

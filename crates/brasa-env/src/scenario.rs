@@ -395,6 +395,9 @@ pub struct Figure {
     pub reference: Option<Reference>,
 }
 
+/// A row of a table of figures: name, label, the better direction, and how the value follows from the sums `T` of an episode.
+pub type FigureRule<T, V = f64> = (&'static str, &'static str, Option<Better>, fn(&T) -> V);
+
 /// The better direction of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {

@@ -1,5 +1,6 @@
 //! What a rule computes with.
 
+use std::f64::consts::{LOG2_E, LOG10_E};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use crate::functions;
@@ -63,6 +64,18 @@ pub trait Number:
     #[inline(always)]
     fn modulo(self, divisor: f64) -> Self {
         self - (self / divisor).floor() * divisor
+    }
+
+    /// The binary logarithm.
+    #[inline(always)]
+    fn log2(self) -> Self {
+        self.ln() * LOG2_E
+    }
+
+    /// The decimal logarithm.
+    #[inline(always)]
+    fn log10(self) -> Self {
+        self.ln() * LOG10_E
     }
 
     /// Whether this number is greater.
@@ -171,7 +184,8 @@ impl Number for f64 {
     comparisons!();
     functions!(
         |x| x, |x| x;
-        exp f64::exp, ln f64::ln, ln_1p f64::ln_1p, tanh f64::tanh, sqrt f64::sqrt, sin f64::sin, cos f64::cos, floor f64::floor
+        exp f64::exp, ln f64::ln, ln_1p f64::ln_1p, tanh f64::tanh, sqrt f64::sqrt, sin f64::sin, cos f64::cos, floor f64::floor,
+        log2 f64::log2, log10 f64::log10
     );
 
     #[inline(always)]
@@ -231,7 +245,7 @@ impl Number for Single {
     functions!(
         Single, |x: Single| x.0;
         exp functions::exp, ln functions::ln, ln_1p functions::ln_1p, tanh functions::tanh, sqrt f32::sqrt, sin f32::sin, cos f32::cos,
-        floor f32::floor
+        floor f32::floor, log2 f32::log2, log10 f32::log10
     );
 
     #[inline(always)]

@@ -18,6 +18,7 @@ fn everything<N: Number>(x: N, y: N) -> Vec<N> {
         (x * 1.5).sin() * y.cos() + (y + 2.0).floor(),
         (x * y).tanh() - (x.abs() * 0.2).ln_1p(),
         x.modulo(5.0) * y,
+        (x.square() + 0.4).log2() * y + (y.square() + 0.6).log10(),
         (x * y).or_zero(N::both(x.lower(y), y.greater(x.constant(-3.0)))),
         x.or_zero(N::either(y.lower(x), y.greater(x))),
     ]

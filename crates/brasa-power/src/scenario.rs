@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use brasa_env::{
-    Baseline, BaselineKind, Better, Curve, EnvError, Evaluation, Figure, Measured, Outcome, Reference, field,
+    Baseline, BaselineKind, Better, Curve, EnvError, Evaluation, Figure, FigureRule, Measured, Outcome, Reference,
+    field,
 };
 
 use crate::error::fail;
@@ -59,16 +60,12 @@ pub fn entries<const N: usize>(entries: [(&'static str, f64); N]) -> Vec<(String
     entries.into_iter().map(|(name, kwh)| (format!("ledger.{name}"), kwh)).collect()
 }
 
-/// A figure: its name, its label, what is better, and how it follows from the sums `T` of an episode. `{currency}` in a label stands for the
-/// currency of the scenario.
-pub type FigureRule<T, V = f64> = (&'static str, &'static str, Option<Better>, fn(&T) -> V);
-
 /// Less is better, for tables of figures.
 pub const LESS: Option<Better> = Some(Better::Less);
 /// More is better, for tables of figures.
 pub const MORE: Option<Better> = Some(Better::More);
 
-/// The figures of a table, relative to `reference` in each episode.
+/// The figures of a table, relative to `reference` in each episode. `{currency}` in a label stands for the currency of the scenario.
 pub fn figures<T, V>(table: &[FigureRule<T, V>], currency: &str, reference: &str) -> Vec<Figure> {
     let labeled = |label: &str| label.replace("{currency}", currency);
     table.iter().map(|(name, label, better, _)| figure(name, labeled(label), *better, reference)).collect()

@@ -1,5 +1,6 @@
 //! Broken files for readers: valid ones, changed at random, the same for the same seed.
 
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -166,13 +167,28 @@ fn insert(bytes: &mut Vec<u8>, at: usize, what: &[u8]) {
     drop(bytes.splice(at..at, what.iter().copied()));
 }
 
-/// Lets `read` have changed copies of `files`, and holds it to no panic, 1 s and 1 GiB for each. `read` says whether it accepted
-/// one, and panics where what it accepted is not usable. There are `n` of them, or with `BRASA_SLOW=1` a million;
+/// Lets `read` have changed copies of `files`, and holds it to no panic, 1 s and 1 GiB for each. `read` returns why it refused one, without
+/// control characters, and panics where what it accepted is not usable. There are `n` of them, or with `BRASA_SLOW=1` a million;
 /// `BRASA_MUTATIONS` and `BRASA_MUTATION_SEED` say otherwise.
 ///
 /// # Panics
 /// Where `read` panics, takes too long or too much. The file is kept in the temporary folder and named.
-pub fn hold_reader(reader: &str, files: &[Vec<u8>], memory: &Counting, n: u64, mut read: impl FnMut(&[u8]) -> bool) {
+pub fn hold_reader<E: Display>(
+    reader: &str,
+    files: &[Vec<u8>],
+    memory: &Counting,
+    n: u64,
+    mut read: impl FnMut(&[u8]) -> Result<(), E>,
+) {
+    /// Memory is counted for the whole process, so one reader is held at a time.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(|broken| broken.into_inner());
+    let mut read = |bytes: &[u8]| {
+        let refused = read(bytes).err().map(|error| error.to_string());
+        let obeyed = refused.as_ref().filter(|message| message.contains(char::is_control));
+        assert!(obeyed.is_none(), "a terminal obeys {obeyed:?}");
+        refused.is_none()
+    };
     let of_env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let is_slow = std::env::var_os("BRASA_SLOW").is_some();
     let n = of_env("BRASA_MUTATIONS").unwrap_or(if is_slow { 1_000_000 } else { n });

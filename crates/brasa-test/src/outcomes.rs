@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
-use brasa_env::{BatchSlabs, EnvBatch, Evaluation, Outcome, Scenario, Split, Who};
-use ndarray::{Array2, s};
+use brasa_env::{BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Scenario, Split, Who, named_rng};
+use ndarray::{Array2, ArrayViewMut2, s};
+use rand::RngExt;
 
 /// The episode of `seed`, with its trace.
 pub fn play(scenario: &dyn Scenario, who: Who<'_>, seed: u64) -> Outcome {
@@ -33,6 +34,15 @@ pub fn trace<T: 'static>(outcome: &Outcome) -> &T {
 
 pub fn episode_return(outcome: &Outcome) -> f64 {
     outcome.episode_return.expect("an episode was played")
+}
+
+/// A controller that chooses actions from -1 to 1 at random.
+pub fn random(seed: u64) -> impl FnMut(&BatchSlabs, ArrayViewMut2<'_, f32>) -> Result<(), EnvError> {
+    let mut rng = named_rng(seed, "actions", 0);
+    move |_, mut actions| {
+        actions.mapv_inplace(|_| 2.0 * rng.random::<f32>() - 1.0);
+        Ok(())
+    }
 }
 
 /// Plays `n` environments, and the one with index `row` alone: its numbers are the same.

@@ -3,7 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::{BatchSlabs, Controller, EnvError, EnvRng, Measured, Outcome, Playing, named_rng};
+use brasa_env::{
+    BatchSlabs, Better, Controller, EnvError, EnvRng, Figure, FigureRule, Measured, Outcome, Playing, Reference,
+    named_rng,
+};
 use ndarray::{Array2, ArrayViewMut2};
 
 use crate::baselines::Heuristic;
@@ -100,12 +103,38 @@ struct Running {
     steps: u32,
     /// Sum of rewards, averaged over users.
     episode_return: f64,
-    /// Sums over steps, in the order of [`SUMS`].
+    /// Sums over steps of the batch's figures [`SUMS`].
     sums: [f64; SUMS.len()],
     /// Fraction of satisfied users at the last step.
     final_qos_rate: f64,
     trace: Option<Trace>,
     ended: bool,
+}
+
+/// The figures of an episode.
+const FIGURES: [FigureRule<Running>; 8] = [
+    ("qos_rate", "satisfied users", Some(Better::More), |episode| episode.mean("qos_rate")),
+    ("final_qos_rate", "satisfied at the end", Some(Better::More), |episode| episode.final_qos_rate),
+    ("success", "episodes that end with all satisfied", Some(Better::More), |episode| {
+        f64::from(u8::from(episode.final_qos_rate == 1.0))
+    }),
+    ("sum_rate_mbps", "sum of rates [Mb/s]", Some(Better::More), |episode| episode.mean("sum_rate_mbps")),
+    ("jain", "Jain index of rates", Some(Better::More), |episode| episode.mean("jain")),
+    ("handovers", "handovers per step", None, |episode| episode.mean("handovers")),
+    ("busiest_station_users", "users of busiest station", None, |episode| episode.mean("busiest_station_users")),
+    ("steps", "steps", None, |episode| f64::from(episode.steps)),
+];
+
+/// The figures of an episode; the sum of rates is relative to that of `reference`.
+pub(crate) fn figures(reference: &str) -> Vec<Figure> {
+    let figure = |(name, label, better, _): &FigureRule<Running>| {
+        let figure = Figure { better: *better, ..Figure::new(*name, *label) };
+        match *name {
+            "sum_rate_mbps" => figure.relative_to(Reference::Baseline(reference.to_owned())),
+            _ => figure,
+        }
+    };
+    FIGURES.iter().map(figure).collect()
 }
 
 /// Columns of the batch's figures that are averaged over steps.
@@ -141,17 +170,17 @@ impl Running {
         }
     }
 
-    /// The outcome, whose figures are those of the scenario in their order.
+    /// The mean over steps of a figure of the batch.
+    fn mean(&self, name: &str) -> f64 {
+        let place = SUMS.iter().position(|sum| *sum == name).expect("it is one of them");
+        self.sums[place] / f64::from(self.steps)
+    }
+
     fn finish(self) -> Outcome {
-        let steps = f64::from(self.steps);
-        let [qos_rate, sum_rate_mbps, jain, handovers, busiest_station_users] = self.sums.map(|sum| sum / steps);
-        let success = f64::from(u8::from(self.final_qos_rate == 1.0));
-        let figures =
-            [qos_rate, self.final_qos_rate, success, sum_rate_mbps, jain, handovers, busiest_station_users, steps];
         Outcome {
             episode_return: Some(self.episode_return),
             length: self.steps.into(),
-            figures: figures.map(Measured::new).into(),
+            figures: FIGURES.iter().map(|(.., of)| Measured::new(of(&self))).collect(),
             details: Vec::new(),
             trace: self.trace.map(|trace| -> brasa_env::Trace { Arc::new(trace) }),
         }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::{EnvError, EnvRng, InvalidField, episode_rng, named_rng};
+use brasa_number::Single;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ use crate::layout::Layout;
 use crate::observe::{Columns, View};
 use crate::radio::{Link, Radio};
 use crate::receiver::Receiver;
-use crate::reward::{Rates, Step};
+use crate::reward::Step;
 use crate::snapshot::Snapshot;
 
 /// The state for a resume, environment after environment.
@@ -56,7 +57,6 @@ pub(crate) struct Networks {
     loads: Vec<u16>,
     /// The link of every action, with a candidate as its station: a lookup is faster than division.
     options: Vec<Link>,
-    rates_of: Rates,
     receiver: Receiver<f32>,
     sinr: Vec<f32>,
 }
@@ -93,7 +93,6 @@ impl Networks {
             ranks: vec![0; if is_ranked { per_candidate } else { 0 }],
             loads: vec![0; n * stations],
             options: (0..n_actions).map(|option| radio.link(option)).collect(),
-            rates_of: Rates::new(&radio),
             receiver: Receiver::new(&radio),
             sinr: vec![0.0; users],
             columns: Columns::new(&config),
@@ -246,9 +245,9 @@ impl Networks {
         let links = &self.state.links[users.clone()];
         let received = &self.received_mw[pairs.clone()];
         self.receiver.sinr(received, &self.reached[pairs], links, &mut self.sinr);
-        let (threshold, rates) = (self.radio.min_sinr as f32, self.rates_of);
+        let threshold = self.radio.min_sinr as f32;
         for ((rate, satisfied), sinr) in self.rates.iter_mut().zip(&mut self.state.satisfied[users]).zip(&self.sinr) {
-            *rate = rates.mbps(*sinr);
+            *rate = self.radio.rate_mbps(Single(*sinr)).0;
             *satisfied = *sinr >= threshold;
         }
         let per_channel = self.per_channel(env);

@@ -3,12 +3,19 @@
 use std::ops::Range;
 
 use brasa_env::Space;
+use brasa_number::{Number, Single};
 
 use crate::config::{Part, UaraConfig};
 use crate::radio::{Link, Radio};
 
 /// Powers are scaled from the noise, 0, to this many dB above it, 1.
-pub(crate) const RANGE_DB: f32 = 80.0;
+const RANGE_DB: f64 = 80.0;
+
+/// The level of a power in mW.
+pub(crate) fn level<N: Number>(mw: N, noise_mw: f64) -> N {
+    let db = mw.max_of(noise_mw).log10() * 10.0 - mw.constant(noise_mw).log10() * 10.0;
+    db.min_of(RANGE_DB) / RANGE_DB
+}
 
 /// Layout of an observation. Every part has contiguous columns, in the order of [`Part`].
 #[derive(Debug, Clone, PartialEq)]
@@ -125,7 +132,7 @@ pub(crate) struct View<'a> {
 pub(crate) fn write_own(columns: &Columns, radio: &Radio, view: &View<'_>, user: usize, row: &mut [f32]) {
     let (stations, channels, candidates) = (radio.n_stations, radio.n_channels, columns.n_candidates);
     let noise = radio.noise_mw as f32;
-    let level = |mw: f32| (10.0 * mw.max(noise).log10() - 10.0 * noise.log10()).min(RANGE_DB) / RANGE_DB;
+    let level = |mw: f32| level(Single(mw), radio.noise_mw).0;
     let own_link = view.links.map(|links| links[user]);
     let ranks = view.ranks.get(user * candidates..(user + 1) * candidates);
     // The station of a column, and the column of a station.

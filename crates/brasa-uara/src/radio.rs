@@ -1,5 +1,6 @@
 //! Powers, path loss and rates of a link.
 
+use brasa_number::Number;
 use serde::{Deserialize, Serialize};
 
 /// The power in mW of a level in dBm.
@@ -10,6 +11,11 @@ pub fn dbm_to_mw(dbm: f64) -> f64 {
 /// The level in dBm of a power in mW.
 pub fn mw_to_dbm(mw: f64) -> f64 {
     10.0 * mw.log10()
+}
+
+/// Shannon's capacity at an SINR, bit/s per Hz: `log2(1 + SINR)`.
+pub(crate) fn bits_per_hz<N: Number>(sinr: N) -> N {
+    (sinr + 1.0).log2()
 }
 
 /// Path loss: `at_1_m_db + decade_db log10(d)` dB at `d` m.
@@ -107,11 +113,10 @@ impl Radio {
         levels.reduce(|a, b| if b.1 > a.1 { b } else { a }).map_or(0, |(level, _)| level as u16)
     }
 
-    /// The rate at an SINR, Mb/s: `B log2(1 + SINR)`, Shannon's capacity, up to the
-    /// largest spectral efficiency.
-    pub fn rate_mbps(&self, sinr: f64) -> f64 {
-        let bits = (1.0 + sinr).log2();
-        self.bandwidth_hz * bits.min(self.max_bits_per_hz.unwrap_or(f64::INFINITY)) / 1e6
+    /// The rate at an SINR, Mb/s: Shannon's capacity, up to the largest spectral efficiency.
+    pub fn rate_mbps<N: Number>(&self, sinr: N) -> N {
+        let bits = bits_per_hz(sinr);
+        self.max_bits_per_hz.map_or(bits, |most| bits.min_of(most)) * (self.bandwidth_hz / 1e6)
     }
 }
 

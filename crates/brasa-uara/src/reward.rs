@@ -1,5 +1,9 @@
 //! Rewards of users.
 
+use std::sync::Arc;
+
+use brasa_number::{Number, Single};
+
 use crate::config::{PowerUnit, Reward, UaraConfig};
 use crate::radio::{Link, Radio, dbm_to_mw};
 use crate::receiver::Receiver;
@@ -10,8 +14,7 @@ pub(crate) struct RewardFunction {
     team: bool,
     /// Cost of a step at each power level of each station; empty if power has no cost.
     power_costs: Vec<f32>,
-    levels: usize,
-    rates: Rates,
+    radio: Arc<Radio>,
     /// For the network without one user.
     receiver: Receiver<f32>,
     sinr: Vec<f32>,
@@ -27,65 +30,53 @@ pub(crate) struct Step<'a> {
     pub rates: &'a [f32],
 }
 
-/// The rate as a function of SINR in 32 bits.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rates {
-    bandwidth_mhz: f32,
-    max_bits_per_hz: f32,
-}
-
-impl Rates {
-    pub(crate) fn new(radio: &Radio) -> Self {
-        let most = radio.max_bits_per_hz.map_or(f32::INFINITY, |bits| bits as f32);
-        Self { bandwidth_mhz: (radio.bandwidth_hz / 1e6) as f32, max_bits_per_hz: most }
-    }
-
-    /// Mb/s.
-    pub(crate) fn mbps(self, sinr: f32) -> f32 {
-        self.bandwidth_mhz * (1.0 + sinr).log2().min(self.max_bits_per_hz)
+impl Reward {
+    /// The reward of a user from what its link gave. `contribution` and `cost` are called where the reward has them.
+    pub(crate) fn of_user<N: Number>(
+        self,
+        satisfied: N::Mask,
+        rate: N,
+        contribution: impl FnOnce() -> N,
+        cost: impl FnOnce() -> N,
+    ) -> N {
+        match self {
+            Self::Binary { satisfied: yes, unsatisfied: no } => {
+                N::select(satisfied, rate.constant(yes), rate.constant(no))
+            }
+            Self::Rate { per_mbps } => rate * per_mbps,
+            Self::Contribution { per_mbps } => contribution() * per_mbps,
+            Self::ProfitCost { profit_per_mbps, .. } => rate * profit_per_mbps - cost(),
+        }
     }
 }
 
 impl RewardFunction {
-    pub(crate) fn new(config: &UaraConfig, radio: &Radio) -> Self {
+    pub(crate) fn new(config: &UaraConfig, radio: &Arc<Radio>) -> Self {
         Self {
             reward: config.reward,
             team: config.team_reward,
             power_costs: power_costs(config),
-            levels: radio.power_levels.len(),
-            rates: Rates::new(radio),
             receiver: Receiver::new(radio),
             sinr: vec![0.0; radio.n_users],
+            radio: radio.clone(),
         }
     }
 
     /// Writes one reward per user.
     pub(crate) fn pay(&mut self, step: &Step<'_>, rewards: &mut [f32]) {
-        match self.reward {
-            Reward::Binary { satisfied, unsatisfied } => {
-                let (yes, no) = (satisfied as f32, unsatisfied as f32);
-                let paid = rewards.iter_mut().zip(step.satisfied);
-                paid.for_each(|(reward, satisfied)| *reward = if *satisfied { yes } else { no });
-            }
-            Reward::Rate { per_mbps } => {
-                let paid = rewards.iter_mut().zip(step.rates);
-                paid.for_each(|(reward, rate)| *reward = per_mbps as f32 * rate);
-            }
-            Reward::Contribution { per_mbps } => {
-                let all = step.rates.iter().sum::<f32>();
-                for (user, reward) in rewards.iter_mut().enumerate() {
-                    let Step { received_mw, reached, links, .. } = step;
-                    self.receiver.sinr_without(Some(user), received_mw, reached, links, &mut self.sinr);
-                    let without = self.sinr.iter().map(|sinr| self.rates.mbps(*sinr)).sum::<f32>();
-                    *reward = per_mbps as f32 * (all - without);
-                }
-            }
-            Reward::ProfitCost { profit_per_mbps, .. } => {
-                for ((reward, rate), link) in rewards.iter_mut().zip(step.rates).zip(step.links) {
-                    let cost = self.power_costs[usize::from(link.station) * self.levels + usize::from(link.power)];
-                    *reward = profit_per_mbps as f32 * rate - cost;
-                }
-            }
+        let Step { received_mw, reached, links, satisfied, rates } = step;
+        let (receiver, sinr, radio) = (&mut self.receiver, &mut self.sinr, &*self.radio);
+        let all = rates.iter().sum::<f32>();
+        for (user, reward) in rewards.iter_mut().enumerate() {
+            let contribution = || {
+                receiver.sinr_without(Some(user), received_mw, reached, links, sinr);
+                Single(all - sinr.iter().map(|sinr| radio.rate_mbps(Single(*sinr)).0).sum::<f32>())
+            };
+            let cost = || {
+                let Link { station, power, .. } = links[user];
+                Single(self.power_costs[usize::from(station) * radio.power_levels.len() + usize::from(power)])
+            };
+            *reward = self.reward.of_user(satisfied[user], Single(rates[user]), contribution, cost).0;
         }
         if self.team {
             let mean = rewards.iter().sum::<f32>() / rewards.len() as f32;

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use brasa_env::{
     Baseline, BaselineKind, BatchSlabs, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Extensions, Figure,
-    Measured, Outcome, Reference, Scenario, Split, Who, find_baseline, fingerprint,
+    Measured, Outcome, Scenario, Split, Who, find_baseline, fingerprint,
 };
 
 use crate::baselines::{Heuristic, upper_bound};
 use crate::config::Redraw;
-use crate::episode::{Decider, play};
+use crate::episode::{Decider, figures, play};
 use crate::uara::Uara;
 
 /// The name of the upper bound.
@@ -21,17 +21,7 @@ impl Scenario for Uara {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let greedy = Reference::Baseline(Heuristic::Greedy.name().to_owned());
-        vec![
-            Figure::new("qos_rate", "satisfied users").more_is_better(),
-            Figure::new("final_qos_rate", "satisfied at the end").more_is_better(),
-            Figure::new("success", "episodes that end with all satisfied").more_is_better(),
-            Figure::new("sum_rate_mbps", "sum of rates [Mb/s]").more_is_better().relative_to(greedy),
-            Figure::new("jain", "Jain index of rates").more_is_better(),
-            Figure::new("handovers", "handovers per step"),
-            Figure::new("busiest_station_users", "users of busiest station"),
-            Figure::new("steps", "steps"),
-        ]
+        figures(Heuristic::Greedy.name())
     }
 
     fn baselines(&self) -> Vec<Baseline> {

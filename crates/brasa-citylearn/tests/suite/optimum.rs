@@ -4,22 +4,11 @@
 use crate::common;
 
 use brasa_citylearn::{CityLearn, CityLearnConfig, Physics, Reward};
-use brasa_env::{BatchSlabs, EnvError, Scenario, Who, named_rng};
-use brasa_test::outcomes::{episode_return, play};
+use brasa_env::{Scenario, Who};
+use brasa_test::outcomes::{episode_return, play, random};
 use brasa_test::slow;
 use common::data::Data;
-use ndarray::ArrayViewMut2;
-use rand::RngExt;
 use serde_json::json;
-
-/// Random actions.
-fn random(seed: u64) -> impl FnMut(&BatchSlabs, ArrayViewMut2<'_, f32>) -> Result<(), EnvError> {
-    let mut rng = named_rng(seed, "actions", 0);
-    move |_, mut actions| {
-        actions.mapv_inplace(|_| 2.0 * rng.random::<f32>() - 1.0);
-        Ok(())
-    }
-}
 
 #[test]
 fn a_district_with_constant_efficiency_follows_its_schedule() {

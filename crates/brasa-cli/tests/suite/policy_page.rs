@@ -71,7 +71,7 @@ fn the_cart_pole_of_the_page_is_that_of_training() {
         task.observe(next).forEach((x, i) => {{\n\
         if (Math.abs(x - obs[i]) > 1e-6 * Math.max(1, Math.abs(obs[i])) || next.done !== done)\n\
         throw new Error(`${{x}} instead of ${{obs[i]}}`);\n}});\n}}\n",
-        include_str!("../../../brasa/src/register/cart_pole.js"),
+        include_str!("../../../brasa/reports/classic/cart_pole.js"),
         serde_json::Value::from(cases)
     );
     let mut node =

@@ -5,7 +5,7 @@ use crate::common;
 
 use std::fs;
 
-use common::page::{assert_layout, browser, data, list, opened, text, train};
+use common::page::{assert_layout, browser, checked, data, list, train};
 use common::{arg, succeed};
 use serde_json::Value;
 
@@ -85,21 +85,18 @@ fn the_page_plays_in_a_browser() {
     let Some(browser) = browser() else { return };
     let dir = tempfile::tempdir().expect("a temporary directory");
     let out = train(dir.path(), &format!("{OFFICE}{TWO_LAYERS}"));
-    let (page, profile) = (out.join("report.html"), dir.path().join("profile"));
-    let (document, _) = opened(&browser, &profile, &page, "#selftest");
-    let report = text(&document, "selftest");
+    let page = out.join("report.html");
+    let source = fs::read_to_string(&page).expect("the report is there");
+    let tested = |source: &str| checked(&browser, dir.path(), source, include_str!("pages/replay.js")).0;
+    let report = tested(&source);
     assert!(report.starts_with("PASS"), "{report}");
     assert_layout(&browser, dir.path(), &page);
 
     // The test of the page fails if figures and frames differ.
-    let source = fs::read_to_string(&page).expect("the report is there");
     let rescued = number(&data(&source)["replay"]["episodes"][2]["runs"]["greedy"]["outcome"]["rescued"]);
     let wrong = source.replace(&format!("\"rescued\":{rescued},"), &format!("\"rescued\":{},", rescued + 1));
     assert_ne!(wrong, source);
-    let page = dir.path().join("wrong.html");
-    fs::write(&page, wrong).expect("the directory can be written");
-    let (document, _) = opened(&browser, &profile, &page, "#selftest");
-    let report = text(&document, "selftest");
+    let report = tested(&wrong);
     assert!(report.starts_with("FAIL") && report.contains("greedy in episode 3: people out"), "{report}");
 
     // And if an exit is drawn inside of the building.
@@ -111,8 +108,6 @@ fn the_page_plays_in_a_browser() {
     };
     let wrong = source.replacen(&at("exit"), &at("room"), 1);
     assert_ne!(wrong, source);
-    fs::write(&page, wrong).expect("the directory can be written");
-    let (document, _) = opened(&browser, &profile, &page, "#selftest");
-    let report = text(&document, "selftest");
+    let report = tested(&wrong);
     assert!(report.starts_with("FAIL") && report.contains("is outside"), "{report}");
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use brasa_env::ComparisonMemory;
 use brasa_env::{
     Autoreset, Baseline, BaselineKind, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
-    Outcome, Playing, Scenario, Split, Who, find_baseline, fingerprint,
+    FigureRule, Outcome, Playing, Scenario, Split, Who, find_baseline, fingerprint,
 };
 use brasa_power::{
     EnergyError, Ledger, Trace,
-    scenario::{Evaluated, FigureRule, LESS, MORE, at_least_one, curves, details, each_episode, figures, relative},
+    scenario::{Evaluated, LESS, MORE, at_least_one, curves, details, each_episode, figures, relative},
 };
 
 use super::batch::{IquitosBatch, IquitosSimulation};

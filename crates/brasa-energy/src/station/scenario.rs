@@ -6,13 +6,11 @@ use std::sync::Arc;
 
 use brasa_env::{
     Autoreset, Baseline, BaselineKind, Controller, Curve, Effort, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
-    Outcome, Playing, Scenario, Split, Who, find_baseline,
+    FigureRule, Outcome, Playing, Scenario, Split, Who, find_baseline,
 };
 use brasa_power::{
     EnergyError, Trace,
-    scenario::{
-        Evaluated, FigureRule, LESS, MORE, at_least_one, each_episode, entries, figures, foresight_baselines, relative,
-    },
+    scenario::{Evaluated, LESS, MORE, at_least_one, each_episode, entries, figures, foresight_baselines, relative},
 };
 
 use super::batch::{StationBatch, StationSimulation};

@@ -2,10 +2,9 @@
 
 use brasa_energy::Optimum;
 use brasa_energy::iquitos::{Iquitos, IquitosConfig, Objective, RewardKind};
-use brasa_env::{BatchSlabs, EnvError, Scenario, Who, named_rng};
-use brasa_test::outcomes::{episode_return, play, value};
+use brasa_env::{Scenario, Who, named_rng};
+use brasa_test::outcomes::{episode_return, play, random, value};
 use brasa_test::slow;
-use ndarray::ArrayViewMut2;
 use rand::{Rng, RngExt};
 
 /// The import alone, by the flat carbon factor of the preset.
@@ -19,15 +18,6 @@ const CARBON: Objective = Objective {
     ramp_kw: 0.0,
     battery_kwh: 0.0,
 };
-
-/// Random actions.
-fn random(seed: u64) -> impl FnMut(&BatchSlabs, ArrayViewMut2<'_, f32>) -> Result<(), EnvError> {
-    let mut rng = named_rng(seed, "actions", 0);
-    move |_, mut actions| {
-        actions.mapv_inplace(|_| 2.0 * rng.random::<f32>() - 1.0);
-        Ok(())
-    }
-}
 
 /// With one price, one carbon factor and loads that cannot be shifted, immediate discharge is optimal: the anchor of
 /// `greedy`, which HiGHS also gave for this year.

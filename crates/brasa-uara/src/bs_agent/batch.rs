@@ -13,6 +13,7 @@ use super::cells::{Cells, noise_w};
 use super::config::BsAgentConfig;
 use crate::config::Redraw;
 use crate::error::UaraError;
+use crate::radio::bits_per_hz;
 
 /// Names of the figures of a step, in the order of [`StepOut::info`].
 const INFO: [&str; 5] = ["connected_share", "connected_users", "sum_rate_mbps", "mean_layers", "success"];
@@ -175,7 +176,7 @@ impl BsAgentSimulation {
     fn rate_mbps(&self, cells: &Cells, station: usize, user: usize, interference_w: f64) -> f64 {
         let kind = usize::from(station > 0);
         let sinr = received_w(cells, self.config.users, station, user) / (interference_w + self.noise_w[kind]);
-        self.bandwidth_mhz[kind] * (1.0 + sinr).log2()
+        self.bandwidth_mhz[kind] * bits_per_hz(sinr)
     }
 
     /// Power that the user of `station` receives from the other stations that chose this user, W.

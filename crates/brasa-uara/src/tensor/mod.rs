@@ -105,7 +105,7 @@ impl Uara {
             columns: Columns::new(config),
             spec: self.batch(0..1).spec().clone(),
             topology: Topology::new(config, &layout, device),
-            receiver: TensorReceiver::new(self.radio(), config, device),
+            receiver: TensorReceiver::new(self.shared_radio(), config, device),
             power_costs: (n_costs > 0).then(|| matrix(costs, n_costs, device)),
             stations: count(config.n_stations(), device),
             channels: count(config.channels, device),
@@ -162,21 +162,15 @@ impl TensorUara {
         };
         let [rewards] = elementwise([n_envs, users], |formulas| {
             let rates = formulas.read(&reception.rates);
-            let reward = match self.config.reward {
-                Reward::Binary { satisfied, unsatisfied } => {
-                    formulas.read(&reception.satisfied).select(satisfied, unsatisfied)
-                }
-                Reward::Rate { per_mbps } => rates * per_mbps,
-                Reward::Contribution { per_mbps } => {
-                    formulas.read(contributions.as_ref().expect("they are the reward")) * per_mbps
-                }
-                Reward::ProfitCost { profit_per_mbps, .. } => {
-                    let costs = self.power_costs.as_ref().expect("power has costs with this reward");
-                    let (station, level) = (formulas.read(&choice.station), formulas.read(&choice.level));
-                    let place = station * self.radio.power_levels.len() as f64 + level;
-                    rates * profit_per_mbps - formulas.matrix(costs).pick(0..costs.dims()[1], place)
-                }
+            let contribution = || formulas.read(contributions.as_ref().expect("they are the reward"));
+            let cost = || {
+                let costs = self.power_costs.as_ref().expect("power has costs with this reward");
+                let (station, level) = (formulas.read(&choice.station), formulas.read(&choice.level));
+                let place = station * self.radio.power_levels.len() as f64 + level;
+                formulas.matrix(costs).pick(0..costs.dims()[1], place)
             };
+            let satisfied = formulas.read(&reception.satisfied);
+            let reward = self.config.reward.of_user(satisfied, rates, contribution, cost);
             [vec![reward]]
         });
         match self.config.team_reward {

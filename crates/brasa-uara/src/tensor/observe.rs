@@ -1,7 +1,5 @@
 //! Observations of users on a device.
 
-use std::f64::consts::LN_10;
-
 use brasa_core::ObsParts;
 use brasa_kernels::{Formulas, Matrix, Value, concat, elementwise};
 use burn::tensor::Tensor;
@@ -10,7 +8,7 @@ use super::TensorUara;
 use super::gains::{Gains, of_users};
 use super::state::UaraTensors;
 use crate::config::Part;
-use crate::observe::RANGE_DB;
+use crate::observe::level;
 
 impl TensorUara {
     /// The observations of `state` with its `gains`.
@@ -37,12 +35,6 @@ impl TensorUara {
             n_agents: users,
             actions_per_flag: self.spec.actions_per_flag(),
         }
-    }
-
-    /// The level of a power, from the noise, 0, to [`RANGE_DB`] above it, 1.
-    fn level<'a>(&self, mw: Value<'a>) -> Value<'a> {
-        let db = (mw / self.radio.noise_mw).max(1.0).ln() * (10.0 / LN_10);
-        db.min(f64::from(RANGE_DB)) / f64::from(RANGE_DB)
     }
 
     /// Columns that belong to no candidate or channel.
@@ -88,7 +80,7 @@ impl TensorUara {
             let of_candidate = |stations| self.of_candidate(stations, candidate);
             let mut values = Vec::new();
             if observed(Part::Gains) {
-                let level = self.level(of_candidate(gains.received_mw(formulas, users)));
+                let level = level(of_candidate(gains.received_mw(formulas, users)), self.radio.noise_mw);
                 let reached = gains.reached(formulas, users).map(of_candidate);
                 values.push(reached.map_or(level, |reached| level * reached));
             }
@@ -118,7 +110,7 @@ impl TensorUara {
             };
             let mut values = Vec::new();
             if observed(Part::Interference) {
-                values.push(self.level(kept(&state.heard_mw) + self.radio.noise_mw));
+                values.push(level(kept(&state.heard_mw) + self.radio.noise_mw, self.radio.noise_mw));
             }
             if observed(Part::LastChannel) {
                 let last = of_users(formulas, &state.links.channel, users).column(0);

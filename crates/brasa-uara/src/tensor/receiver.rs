@@ -1,7 +1,7 @@
 //! SINR, admission and contributions on a device.
 
-use std::f64::consts::LN_2;
 use std::ops::Range;
+use std::sync::Arc;
 
 use brasa_kernels::{Formulas, Value, elementwise};
 use burn::tensor::{Device, Tensor};
@@ -17,13 +17,7 @@ use crate::radio::{Interference, Radio};
 /// `[n_envs, users]` has values for their columns, because its row belongs to all users of an environment.
 #[derive(Debug, Clone)]
 pub(super) struct TensorReceiver {
-    n_stations: usize,
-    n_channels: usize,
-    noise_mw: f64,
-    min_sinr: f64,
-    bandwidth_mhz: f64,
-    max_bits_per_hz: Option<f64>,
-    admission: bool,
+    radio: Arc<Radio>,
     /// Whether rewards are contributions.
     contributes: bool,
     /// Power levels, `[1, levels]`.
@@ -97,30 +91,14 @@ fn agree<'a>(formulas: &'a Formulas, values: &Tensor<2>) -> Value<'a> {
 }
 
 impl TensorReceiver {
-    pub fn new(radio: &Radio, config: &UaraConfig, device: &Device) -> Self {
+    pub fn new(radio: Arc<Radio>, config: &UaraConfig, device: &Device) -> Self {
         Self {
-            n_stations: radio.n_stations,
-            n_channels: radio.n_channels,
-            noise_mw: radio.noise_mw,
-            min_sinr: radio.min_sinr,
-            bandwidth_mhz: radio.bandwidth_hz / 1e6,
-            max_bits_per_hz: radio.max_bits_per_hz,
-            admission: radio.interference == Interference::PerTransmitter,
             contributes: matches!(config.reward, Reward::Contribution { .. }),
             levels: matrix(radio.power_levels.clone(), radio.power_levels.len(), device),
             users: count(radio.n_users, device),
             channels: count(radio.n_channels, device),
+            radio,
         }
-    }
-
-    /// The rates at SINRs, Mb/s.
-    fn mbps<'a>(&self, sinr: Value<'a>) -> Value<'a> {
-        let bits = sinr.ln_1p() / LN_2;
-        let bits = match self.max_bits_per_hz {
-            Some(most) => bits.min(most),
-            None => bits,
-        };
-        bits * self.bandwidth_mhz
     }
 
     /// The numbers of the users of row and column.
@@ -132,7 +110,7 @@ impl TensorReceiver {
         let [n_envs, n] = choice.station.dims();
         let outputs = elementwise([n_envs * n, 1], |formulas| {
             let [station, level] = [&choice.station, &choice.level].map(|values| of_row(formulas, values));
-            let stations = 0..self.n_stations;
+            let stations = 0..self.radio.n_stations;
             let full_mw = gains.received_mw(formulas, n).pick(stations.clone(), station);
             let share = formulas.matrix(&self.levels).pick(0..self.levels.dims()[1], level);
             let reached = gains.reached(formulas, n).map(|reached| reached.pick(stations, station));
@@ -170,7 +148,7 @@ impl TensorReceiver {
         let [n_envs, n] = choice.station.dims();
         let (mut interfering, mut requested) = (0..0, 0..0);
         let [mw] = elementwise([n_envs * n, n], |formulas| {
-            let from = gains.received_mw(formulas, n).pick(0..self.n_stations, formulas.read(&choice.station));
+            let from = gains.received_mw(formulas, n).pick(0..self.radio.n_stations, formulas.read(&choice.station));
             let requested_mw = from * formulas.read(&signals.share);
             let mw = admitted.map_or(requested_mw, |admitted| requested_mw * formulas.read(admitted));
             let [user, other] = self.pair(formulas);
@@ -194,16 +172,17 @@ impl TensorReceiver {
     pub fn receive(&self, gains: &Gains, choice: &Choice) -> Reception {
         let [n_envs, n] = choice.station.dims();
         let signals = self.signals(gains, choice);
-        let (admitted, contest) = self.admission.then(|| self.admit(&signals, choice)).unzip();
+        let (admitted, contest) =
+            (self.radio.interference == Interference::PerTransmitter).then(|| self.admit(&signals, choice)).unzip();
         let powers = self.powers(gains, choice, &signals, admitted.as_ref());
         let signal_mw = signals.signal_mw;
         let outputs = elementwise([n_envs * n, 1], |formulas| {
             let channel = of_row(formulas, &choice.channel);
             let interference_mw =
                 formulas.matrix(&powers.mw).sum_where(0..n, formulas.matrix(&choice.channel), channel);
-            let sinr = of_row(formulas, &signal_mw) / (interference_mw + self.noise_mw);
+            let sinr = of_row(formulas, &signal_mw) / (interference_mw + self.radio.noise_mw);
             let sinr = admitted.as_ref().map_or(sinr, |admitted| sinr * of_row(formulas, admitted));
-            [vec![self.mbps(sinr)], vec![sinr.greater_equal(self.min_sinr)]]
+            [vec![self.radio.rate_mbps(sinr)], vec![sinr.greater_equal(self.radio.min_sinr)]]
         });
         let [rates, satisfied] = outputs.map(|values| values.reshape([n_envs, n]));
         Reception { rates, satisfied, admitted, signal_mw, powers, contest }
@@ -242,15 +221,15 @@ impl TensorReceiver {
                 interference_mw = interference_mw + by.lower(n as f64).select(instead_mw, 0.0);
                 sends = sends.and(of_row(formulas, admitted)).or(by.equal(user));
             }
-            let sinr = of_row(formulas, signal_mw) * sends / (interference_mw + self.noise_mw);
-            [vec![of_row(formulas, rates) - self.mbps(sinr)]]
+            let sinr = of_row(formulas, signal_mw) * sends / (interference_mw + self.radio.noise_mw);
+            [vec![of_row(formulas, rates) - self.radio.rate_mbps(sinr)]]
         });
         lost.reshape([n_envs, n, n]).sum_dim(1).reshape([n_envs, n])
     }
 
     /// Interference on every channel, mW, `[n_envs, users * channels]`.
     pub fn heard_mw(&self, reception: &Reception, choice: &Choice) -> Tensor<2> {
-        let ([n_envs, n], channels) = (choice.channel.dims(), self.n_channels);
+        let ([n_envs, n], channels) = (choice.channel.dims(), self.radio.n_channels);
         let [heard_mw] = elementwise([n_envs * n, channels], |formulas| {
             let mw = formulas.matrix(&reception.powers.mw);
             [vec![mw.sum_where(0..n, formulas.matrix(&choice.channel), formulas.read(&self.channels))]]

@@ -185,7 +185,8 @@ mod classic {
     }
 
     pub fn register(registry: &mut Registry) {
-        let cart_pole = entry("cart-pole", Classic::<CartPole>::cart_pole).playable(include_str!("cart_pole.js"));
+        let cart_pole = entry("cart-pole", Classic::<CartPole>::cart_pole)
+            .playable(include_str!("../../reports/classic/cart_pole.js"));
         add(registry, cart_pole);
         add(registry, entry("pendulum", Classic::<Pendulum>::pendulum));
         add(registry, entry("acrobot", Classic::<Acrobot>::acrobot));

@@ -90,6 +90,18 @@ pub fn text<'a>(document: &'a str, id: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("no {id} in {} bytes", document.len())).0
 }
 
+/// What a test finds on the page of `source`: `checks` run where the page reads its link, with the names of the page's script, and the page
+/// says PASS or FAIL. Second, the console output.
+pub fn checked(browser: &Path, dir: &Path, source: &str, checks: &str) -> (String, Vec<String>) {
+    const LINK: &str = "// A link may name the moment: #";
+    let test = include_str!("../pages/check.js").replace("// The checks of a page.", checks);
+    let (before, after) = source.rsplit_once(LINK).expect("the page reads its link");
+    let path = dir.join("checked.html");
+    std::fs::write(&path, format!("{before}{test}{LINK}{after}")).expect("the directory can be written");
+    let (document, console) = opened(browser, &dir.join("profile"), &path, "");
+    (text(&document, "checked").to_owned(), console)
+}
+
 /// What `layout.js` finds in `page` at several widths, by day or by night, or on paper: a line for each fault.
 pub fn layout_faults(browser: &Path, dir: &Path, page: &Path, is_dark: bool) -> Vec<String> {
     let source = std::fs::read_to_string(page).expect("the page is there");

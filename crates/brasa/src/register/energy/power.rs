@@ -15,8 +15,8 @@ const MISSING: &str = "ff";
 /// The section, which at first compares the policy with the baseline `reference`. Its week is that of the reference's largest import.
 pub fn section(reference: &'static str) -> Section {
     Section::new("power")
-        .style(include_str!("power.css"))
-        .scripts(&[include_str!("heat.js"), include_str!("power.js")])
+        .style(include_str!("../../../reports/energy/power.css"))
+        .scripts(&[include_str!("../../../reports/energy/heat.js"), include_str!("../../../reports/energy/power.js")])
         .data(move |context| Ok(data(reference, context)))
 }
 

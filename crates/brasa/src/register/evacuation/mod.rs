@@ -11,13 +11,12 @@ const PLANS: &[&str] = &["geojson", "wkt"];
 pub fn register(registry: &mut Registry) {
     // Episodes of the best heuristic without and with hindsight, and of the policy.
     let scripts = &[
-        include_str!("replay.js"),
-        include_str!("replay-map.js"),
-        include_str!("replay-time.js"),
-        include_str!("replay-test.js"),
+        include_str!("../../../reports/evacuation/replay.js"),
+        include_str!("../../../reports/evacuation/replay-map.js"),
+        include_str!("../../../reports/evacuation/replay-time.js"),
     ];
     let replay = Section::new("replay")
-        .style(include_str!("replay.css"))
+        .style(include_str!("../../../reports/evacuation/replay.css"))
         .scripts(scripts)
         .shows(&["greedy", "hindsight"], replay::EPISODES)
         .data(|context| Ok(replay::data(context)));

@@ -8,15 +8,14 @@ use brasa_uara::{BsAgent, BsAgentConfig, Uara, UaraConfig};
 
 pub fn register(registry: &mut Registry) {
     let scripts: &[&str] = &[
-        include_str!("network.js"),
-        include_str!("network-map.js"),
-        include_str!("network-grid.js"),
-        include_str!("network-time.js"),
-        include_str!("network-test.js"),
+        include_str!("../../../reports/uara/network.js"),
+        include_str!("../../../reports/uara/network-map.js"),
+        include_str!("../../../reports/uara/network-grid.js"),
+        include_str!("../../../reports/uara/network-time.js"),
     ];
     // Users without a planner, the best planner, and the policy.
     let network = Section::new("network")
-        .style(include_str!("network.css"))
+        .style(include_str!("../../../reports/uara/network.css"))
         .scripts(scripts)
         .shows(&["strongest-random", "greedy"], map::EPISODES)
         .data(|context| Ok(map::data(context)));

@@ -175,3 +175,13 @@ drawLegend();
 laid = root.clientWidth;
 view.moment = moments().length - 1;
 rebuild();
+
+// A link may name the moment: #network,trained,greedy,2,40 is step 40 of the second episode.
+{
+  const [, left, right, episode, step] = location.hash.split(",");
+  if (names.includes(left)) {
+    const controllers = [left, right].slice(0, panels.length).map(name => find(name, 0));
+    change({ controllers, episode: Math.max(0, Math.min(firstOf.length - 1, (Number(episode) || 1) - 1)) });
+    if (step) seek(moments().findLastIndex(other => other < Number(step)));
+  }
+}

@@ -296,3 +296,12 @@ laid = root.clientWidth;
 }
 rebuild();
 
+// A link may name the moment: #replay,greedy,2,45 is second 45 of the second episode; `think` shows attention.
+{
+  const [, controller, episode, secs, think] = location.hash.split(",");
+  if (replay.controllers.includes(controller)) {
+    change({ controller, episode: Math.max(0, Math.min(replay.episodes.length - 1, (Number(episode) || 1) - 1)) });
+    change({ think: think === "think" });
+    seek(Math.round((Number(secs) || 0) / replay.tick_secs));
+  }
+}
