@@ -7,7 +7,7 @@ use brasa::ndarray::{ArrayView1, ArrayViewMut1};
 use brasa::rand::RngExt;
 
 /// A room that loses heat; the action is heating power, the reward penalizes deviation from 20 C and power.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Room {
     temperature_c: f64,
 }

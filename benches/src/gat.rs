@@ -46,6 +46,7 @@ pub fn daycare() -> Vec<[usize; 2]> {
 }
 
 /// A layer and its input.
+#[derive(Debug)]
 pub struct GatBench {
     layer: Gat,
     batch: GraphBatch,
@@ -106,6 +107,7 @@ impl GatBench {
 }
 
 /// Environments of the office with fires and two responders, and PPO with a lean policy over its graph.
+#[derive(Debug)]
 pub struct Office {
     scenario: Evacuation,
 }

@@ -115,6 +115,7 @@ pub fn random_replay(obs_space: &Space, action_space: &Space, device: &Device) -
 }
 
 /// A learner with a replay buffer of 10,000 random transitions.
+#[derive(Debug)]
 pub struct SacBench {
     sac: Sac<SquashedActor, MlpCritics>,
     replay: ReplayBuffer<Obs, Tensor<2>>,
@@ -138,6 +139,7 @@ impl SacBench {
 }
 
 /// Operands of the matrix products of one update.
+#[derive(Debug)]
 pub struct Products {
     forward: Vec<[Tensor<3>; 2]>,
 }

@@ -35,6 +35,7 @@ impl TeamShape {
 }
 
 /// A learner with a replay buffer of a thousand random steps.
+#[derive(Debug)]
 pub struct TeamBench {
     learner: Dqn<TeamQNetwork>,
     replay: ReplayBuffer<TeamObs, Tensor<2>>,

@@ -48,6 +48,7 @@ pub fn training(shape: TeamShape, device: &Device) -> TeamTraining {
 }
 
 /// [`training`] after its first batch.
+#[derive(Debug)]
 pub struct TeamLoop(TeamTraining);
 
 impl TeamLoop {

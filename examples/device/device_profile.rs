@@ -9,7 +9,7 @@ use brasa_device::{Load, Meter, Precision, open_named, profile};
 use brasa_env::{EnvBatch, named_rng};
 use brasa_nn::{MlpCritics, MlpCriticsConfig, SquashedActor, SquashedActorConfig};
 use brasa_sac::{Sac, SacConfig};
-use brasa_train::{Footprint, OffPolicy, OffPolicyConfig, Run};
+use brasa_train::{Footprint, OffPolicy, OffPolicyConfig, Placing, Run};
 
 /// Counts the memory that parts of the run allocate.
 #[global_allocator]
@@ -22,7 +22,7 @@ const GIB: f64 = (1u64 << 30) as f64;
 const HIDDEN: [usize; 2] = [512, 512];
 
 /// What a run with batches of `batch_size` transitions needs.
-fn footprint(batch_size: usize) -> Result<Footprint> {
+fn footprint(batch_size: usize) -> Result<Option<Footprint>> {
     let device = open_named("cpu")?;
     let task = Classic::<Pendulum>::pendulum();
     let spec = task.batch(0..1)?.spec().clone();
@@ -37,7 +37,7 @@ fn footprint(batch_size: usize) -> Result<Footprint> {
     let envs = |n| -> Result<_> { Ok(HostEnv::new(task.batch(0..n)?, &device)) };
     let config = OffPolicyConfig { batch_size, ..OffPolicyConfig::default() };
     let run = Run { total_env_steps: 1_000_000, seed: 0 };
-    OffPolicy::footprint(envs, learner, &config, 1, run)?.ok_or_else(|| "the allocator counts".into())
+    OffPolicy::footprint(envs, learner, &config, 1, run)
 }
 
 fn main() -> Result<()> {
@@ -45,22 +45,17 @@ fn main() -> Result<()> {
     let usable = card.usable_bytes().ok_or("the memory of this device is unknown")?;
     println!("{}: {:.2} GiB for a run", card.title, usable / GIB);
     println!("{:>8} {:>8} {:>18} {:>6}", "batch", "GiB", "least ms/update", "fits");
-    let mut largest = None;
-    for batch_size in [256, 4_096, 65_536, 262_144, 1_048_576] {
-        let need = footprint(batch_size)?;
-        let fixed = need.learner + need.weights + need.gradients + need.bookkeeping + need.stored + need.staging;
-        // Acting and learning follow each other.
-        let bytes = fixed + need.acting.bytes.max(need.learning.bytes);
+    for batch_size in [256, 4_096, 65_536, 1_048_576] {
+        let need = footprint(batch_size)?.ok_or("the allocator counts")?;
         let work = need.learning;
         let load = Load { flop: work.flop, bytes: work.bytes, launches: work.launches, precision: Precision::F32 };
         let least = card.least_secs(&load).map_or("-".to_owned(), |(secs, _)| format!("{:.2}", 1e3 * secs));
-        let fits = bytes <= usable;
-        println!("{batch_size:>8} {:>8.2} {least:>18} {:>6}", bytes / GIB, if fits { "yes" } else { "no" });
-        largest = if fits { Some(batch_size) } else { largest };
+        let (gib, fits) = (need.bytes(Placing::on(&card)) / GIB, if need.fits(&card) { "yes" } else { "no" });
+        println!("{batch_size:>8} {gib:>8.2} {least:>18} {fits:>6}");
     }
-    match largest {
-        Some(batch) => println!("the largest of these batches that fits has {batch} transitions"),
-        None => println!("none of these batches fits"),
+    match Footprint::largest_batch(&card, footprint)? {
+        Some(batch) => println!("the largest power of two that fits is a batch of {batch} transitions"),
+        None => println!("no batch fits"),
     }
     Ok(())
 }

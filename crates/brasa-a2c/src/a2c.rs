@@ -22,6 +22,7 @@ use burn::module::Module;
 use crate::{A2cConfig, A2cError};
 
 /// The learner: an actor-critic with its optimizer.
+#[derive(Debug)]
 pub struct A2c<M: ActorCritic> {
     trainable: Trainable<M>,
     config: A2cConfig,

@@ -34,7 +34,11 @@ mod truncations;
 
 pub use brasa_kernels::{GaeInput, gae, gae_on_host};
 
+pub use brasa_core::env::{EnvSpec, Space, named_rng};
+pub use brasa_core::{Obs, StepBatch, Successor};
 pub use compact::{Compact, Packed, Precision};
 pub use host_rollout::HostRollout;
-pub use replay::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig, Transitions};
+pub use replay::{
+    BufferError, PrioritizedConfig, ReplayBuffer, ReplayBuilder, ReplayConfig, SumTree, Transition, Transitions,
+};
 pub use rollout::{Discounts, MOST_VALUED_ROWS, Rollout, RolloutBuffer};

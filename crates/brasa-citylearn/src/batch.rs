@@ -49,6 +49,7 @@ pub(super) const VEHICLE_INFO: [&str; 4] =
 /// `truncated`: a time limit, not an end of the task (CityLearn returns `terminated`).
 ///
 /// [`episode_steps`]: super::CityLearnConfig::episode_steps
+#[derive(Debug)]
 pub struct CityLearnBatch {
     world: Arc<World>,
     episodes: Episodes,
@@ -62,6 +63,7 @@ pub struct CityLearnBatch {
 }
 
 /// Scratch memory of a step.
+#[derive(Debug)]
 struct Scratch {
     /// `[building * n_envs + env]`: energy at the grid's side, in kWh, positive when charging.
     balance_kwh: Vec<f64>,

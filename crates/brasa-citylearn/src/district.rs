@@ -140,8 +140,8 @@ impl District {
             return Self::read(Files::Folder(path.into()), "schema.json", options);
         }
         let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
-            let source = std::io::ErrorKind::NotFound.into();
-            return Err(EnergyError::Read { path: path.into(), source });
+            let cause = std::io::ErrorKind::NotFound.into();
+            return Err(EnergyError::Read { path: path.into(), cause });
         };
         Self::read(Files::Folder(folder.into()), name, options)
     }

@@ -49,7 +49,7 @@ impl Files {
     /// The bytes of the file called `name`.
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, EnergyError> {
         let path = self.path(name);
-        let failed = |source| EnergyError::Read { path: path.clone(), source };
+        let failed = |cause| EnergyError::Read { path: path.clone(), cause };
         match self {
             Self::Folder(_) => std::fs::read(&path).map_err(failed),
             Self::Memory(_, files) => {

@@ -7,7 +7,7 @@ use super::world::World;
 use super::{Battery, BatteryState};
 
 /// Groups of batteries for SIMD lanes.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Fleet {
     /// The same battery in every lane, for [`LANES`] environments at a time.
     alone: Vec<Group>,
@@ -16,6 +16,7 @@ pub(super) struct Fleet {
 }
 
 /// The batteries of the lanes.
+#[derive(Debug)]
 struct Group {
     lanes: Lanes,
     buildings: [usize; LANES],

@@ -15,6 +15,7 @@ use super::{
 };
 
 /// The buildings of a district, with the columns of their actions.
+#[derive(Debug)]
 pub(super) struct Households {
     homes: Vec<Home>,
     /// `[row * n_buildings + building]`.
@@ -25,7 +26,7 @@ pub(super) struct Households {
 }
 
 /// The devices that an action controls.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Controlled {
     Cooling,
     Heating,
@@ -45,6 +46,7 @@ impl Controlled {
 }
 
 /// The action of one storage.
+#[derive(Debug)]
 struct TankAction {
     building: usize,
     slot: usize,

@@ -16,6 +16,7 @@ pub(super) const LANES: usize = 8;
 pub(super) type Lane = [f64; LANES];
 
 /// The constants of the batteries of the lanes.
+#[derive(Debug)]
 pub(super) struct Lanes {
     capacity_kwh: Lane,
     nominal_power_kw: Lane,
@@ -115,12 +116,13 @@ impl Lanes {
 }
 
 /// A curve for each lane.
+#[derive(Debug)]
 struct CurveLanes {
     start: Lane,
     /// Segments of slope 0 pad curves with fewer segments; segments that are constant in every lane contribute 0.
     segments: Vec<SegmentLanes>,
 }
-
+#[derive(Debug)]
 struct SegmentLanes {
     from: Lane,
     length: Lane,

@@ -17,6 +17,7 @@ use super::{
 };
 
 /// The precomputed observations of a district.
+#[derive(Debug)]
 pub(super) struct Layout {
     pub(super) space: Space,
     pub(super) width: usize,
@@ -26,6 +27,7 @@ pub(super) struct Layout {
 }
 
 /// A component that depends on actions: `(value - low) * scale`.
+#[derive(Debug)]
 pub(super) struct Dynamic {
     pub(super) column: usize,
     pub(super) source: Source,

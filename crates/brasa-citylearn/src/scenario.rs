@@ -58,6 +58,7 @@ fn ratio(ratio: Option<f64>) -> Measured {
 }
 
 /// A district with one configuration.
+#[derive(Debug)]
 pub struct CityLearn {
     config: CityLearnConfig,
     pub(super) world: Arc<World>,

@@ -47,6 +47,7 @@ pub struct Charger {
 }
 
 /// The vehicles and chargers of a district under one set of rules.
+#[derive(Debug)]
 pub(super) struct Mobility {
     physics: Physics,
     pub(super) batteries: Vec<Battery>,

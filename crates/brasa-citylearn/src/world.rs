@@ -16,6 +16,7 @@ use super::{
 };
 
 /// The shared state of all environments of a scenario.
+#[derive(Debug)]
 pub(super) struct World {
     pub(super) physics: Physics,
     pub(super) reward: Reward,

@@ -11,7 +11,7 @@ use crate::acrobot::STEP_SECS;
 use crate::{CartPoleRules, PendulumRules};
 
 /// How a task is drawn.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Drawing {
     /// Duration of a step, in s.
     pub frame_secs: f64,

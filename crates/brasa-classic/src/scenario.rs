@@ -41,6 +41,16 @@ pub struct Classic<E> {
     drawing: Option<Drawing>,
 }
 
+impl<E> std::fmt::Debug for Classic<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Classic")
+            .field("time_limit", &self.time_limit)
+            .field("rule", &self.rule)
+            .field("bound", &self.bound)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<E: Env> Classic<E> {
     /// Environments constructed by `make`, with episodes of at most `time_limit` steps; `random` is the only baseline.
     pub fn new(make: impl Fn() -> E + Send + Sync + 'static, time_limit: u32) -> Self {

@@ -56,6 +56,22 @@ where
         self.decide_known(view).0
     }
 
+    /// Writes [`PolicyController::decide`] to `actions`.
+    ///
+    /// # Errors
+    /// [`EnvError::NoAction`] for a row that has no action.
+    pub fn decide_into(&self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+        let (decided, unknown) = self.decide_known(view);
+        if let Some((row, reason)) = unknown {
+            return Err(EnvError::NoAction { env: row / self.spec.n_agents, reason });
+        }
+        let is_choice = self.spec.action.n_actions() > 0;
+        let decided = decided.mapv(|action| if is_choice && action == NO_ACTION { f32::NAN } else { action });
+        crate::host_env::check_actions(decided.view(), self.spec.n_agents)?;
+        actions.assign(&decided);
+        Ok(())
+    }
+
     /// `[n_rows, action width]`: the actions for rows of observations and masks, for programs without an environment. The observations have
     /// no part that agents share, and a mask has one flag per action. Rows without an action are as in [`PolicyController::decide`].
     ///
@@ -164,15 +180,7 @@ where
     P: Policy<Action = Tensor<2>>,
     P::Obs: ObsForm,
 {
-    fn act(&mut self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        let (decided, unknown) = self.decide_known(view);
-        if let Some((row, reason)) = unknown {
-            return Err(EnvError::NoAction { env: row / self.spec.n_agents, reason });
-        }
-        let is_choice = self.spec.action.n_actions() > 0;
-        let decided = decided.mapv(|action| if is_choice && action == NO_ACTION { f32::NAN } else { action });
-        crate::host_env::check_actions(decided.view(), self.spec.n_agents)?;
-        actions.assign(&decided);
-        Ok(())
+    fn act(&mut self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+        self.decide_into(view, actions)
     }
 }

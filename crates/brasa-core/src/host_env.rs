@@ -16,6 +16,7 @@ use crate::{HostObs, HostStepper, Obs, ObsForm, ObsParts, StepBatch, Successor, 
 /// It keeps episode statistics if the batch does not. If an episode was truncated, a second upload carries the observations
 /// before the reset. `O` is the form of observations for policies: flat rows, or [`TeamObs`], which stores the shared
 /// part once.
+#[derive(Debug)]
 pub struct HostEnv<B, O = Obs> {
     batch: EpisodeStats<B>,
     slabs: BatchSlabs,

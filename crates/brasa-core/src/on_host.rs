@@ -29,7 +29,7 @@ pub struct HostDecisions {
 }
 
 /// A policy that samples actions in the memory of the CPU; made for one rollout, while the parameters do not change.
-pub trait HostActor {
+pub trait HostActor: Send {
     /// Appends a decision for every row to `decisions`, and replaces `in_env` by the actions as environments take them.
     ///
     /// # Shapes

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// Receives the metrics of a run and formats them.
-pub trait Sink {
+pub trait Sink: Send {
     /// Receives metric `name` after `env_steps` environment steps.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use brasa_kernels::elementwise;
 use burn::tensor::{Device, Tensor};
 
 /// Rewards that are smoothed over the steps of a row: see [`brasa_env::wrappers::ShapeReward`].
+#[derive(Debug)]
 pub(crate) struct Smoothing {
     lambda: f64,
     /// `[n_rows, 2]`: the latest smoothed reward, and its weight in the next one, which is 0 where an episode begins.

@@ -19,6 +19,7 @@ use crate::{Normalization, Obs, ObsForm, ObsParts, StepBatch, Successor, VecEnv,
 /// that a run is repeatable. What ended is read with [`VecEnv::pending_episodes`] or [`VecEnv::drain_episodes`].
 ///
 /// Numbers that are not finite are found when episodes are read, not at the step.
+#[derive(Debug)]
 pub struct TensorEnv<D: TensorDynamics, O = Obs> {
     dynamics: D,
     spec: EnvSpec,
@@ -43,6 +44,7 @@ pub struct TensorEnv<D: TensorDynamics, O = Obs> {
 }
 
 /// A step in which episodes may have ended: their statistics, as [`TensorEnv`] keeps them, and flags of those that ended, `[n_envs, 1]`.
+#[derive(Debug)]
 struct Logged {
     ended: Tensor<2>,
     running: Tensor<2>,
@@ -68,6 +70,7 @@ struct Part {
 }
 
 /// Random numbers of several steps.
+#[derive(Debug)]
 struct NoiseBlock {
     index: u64,
     start: Tensor<2>,

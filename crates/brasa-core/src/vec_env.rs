@@ -105,6 +105,12 @@ pub trait VecEnv: Send {
     fn load(&mut self, bytes: &[u8]) -> Result<Self::Obs, EnvError>;
 }
 
+impl<O: Rows, A: Rows> std::fmt::Debug for dyn VecEnv<Obs = O, Action = A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("VecEnv").field(self.spec()).finish()
+    }
+}
+
 /// Environments whose type is known at run time only.
 impl<O: Rows, A: Rows> VecEnv for Box<dyn VecEnv<Obs = O, Action = A>> {
     type Obs = O;

@@ -121,6 +121,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Meter<A> {
         if COUNTING.load(Ordering::Relaxed) {
             count(layout.size(), 0);
         }
+        // SAFETY: the caller keeps the rules of `A`.
         unsafe { self.0.alloc(layout) }
     }
 
@@ -128,6 +129,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Meter<A> {
         if COUNTING.load(Ordering::Relaxed) {
             count(layout.size(), 0);
         }
+        // SAFETY: the caller keeps the rules of `A`.
         unsafe { self.0.alloc_zeroed(layout) }
     }
 
@@ -135,6 +137,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Meter<A> {
         if COUNTING.load(Ordering::Relaxed) {
             count(size, layout.size());
         }
+        // SAFETY: the caller keeps the rules of `A`.
         unsafe { self.0.realloc(pointer, layout, size) }
     }
 
@@ -142,6 +145,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Meter<A> {
         if COUNTING.load(Ordering::Relaxed) {
             count(0, layout.size());
         }
+        // SAFETY: the caller keeps the rules of `A`.
         unsafe { self.0.dealloc(pointer, layout) }
     }
 }

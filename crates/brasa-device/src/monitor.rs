@@ -48,6 +48,12 @@ pub struct GpuMonitor {
     index: u32,
 }
 
+impl std::fmt::Debug for GpuMonitor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GpuMonitor").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
 impl GpuMonitor {
     /// A monitor of the device that [`crate::open_named`] opens; `None` if it is not an NVIDIA GPU, or there is no driver.
     pub fn of(name: &str) -> Option<Self> {
@@ -80,6 +86,7 @@ pub struct HostState {
 }
 
 /// Reads what this process takes of the processor.
+#[derive(Debug)]
 pub struct ProcessMonitor {
     system: System,
     pid: Option<Pid>,
@@ -120,6 +127,7 @@ impl ProcessMonitor {
 }
 
 /// Reads what all programs of this machine use.
+#[derive(Debug)]
 pub struct MachineMonitor(System);
 
 impl Default for MachineMonitor {
@@ -139,7 +147,7 @@ impl MachineMonitor {
 }
 
 /// Readings of a GPU and of this process as metrics of a run, at most one a second: a driver takes milliseconds to answer.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct RunMonitor {
     gpu: Option<GpuMonitor>,
     process: ProcessMonitor,

@@ -28,6 +28,7 @@ use burn::tensor::Tensor;
 use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
 
 /// The learner: a network with its optimizer, and the target network.
+#[derive(Debug)]
 pub struct Dqn<N: ActionValues> {
     online: Trainable<N>,
     target: Held<N>,

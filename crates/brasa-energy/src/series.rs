@@ -51,7 +51,7 @@ pub(crate) struct TimeColumn {
 impl CsvFile {
     /// Reads the file at `path`.
     pub(crate) fn read(path: &Path) -> Result<Self, EnergyError> {
-        let bytes = std::fs::read(path).map_err(|source| EnergyError::Read { path: path.to_owned(), source })?;
+        let bytes = std::fs::read(path).map_err(|cause| EnergyError::Read { path: path.to_owned(), cause })?;
         Ok(Self { path: path.to_owned(), text: Delimited::read(path, &bytes)? })
     }
 

@@ -132,6 +132,7 @@ impl Ending {
 }
 
 /// The environments of a [`Simulation`] as a batch, stepped in order on the calling thread.
+#[derive(Debug)]
 pub struct Autoreset<S>(S);
 
 impl<S: Simulation> Autoreset<S> {

@@ -158,6 +158,12 @@ impl BatchSlabs {
     }
 }
 
+impl std::fmt::Debug for dyn EnvBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("EnvBatch").field(self.spec()).finish()
+    }
+}
+
 /// Boxes of concrete batches are not covered: another crate could implement `Wrapper` for such a box.
 impl EnvBatch for Box<dyn EnvBatch> {
     fn spec(&self) -> &EnvSpec {

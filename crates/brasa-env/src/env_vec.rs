@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{BatchSlabs, Env, EnvBatch, EnvError, EnvRng, EnvSpec, MaskSpec, StateTag, Step, episode_rng, field};
 
 /// `n` environments of one type, stepped in order on the calling thread.
+#[derive(Debug)]
 pub struct EnvVec<E> {
     members: Vec<Member<E>>,
     first_env: usize,
@@ -16,6 +17,7 @@ pub struct EnvVec<E> {
     spec: EnvSpec,
 }
 
+#[derive(Debug)]
 struct Member<E> {
     env: E,
     rng: EnvRng,

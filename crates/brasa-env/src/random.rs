@@ -11,6 +11,7 @@ use crate::{BatchSlabs, Controller, EnvError, EnvRng, Space, named_rng};
 ///
 /// Each environment has its own random stream, so that its episode does not depend on others in the batch. Numbers without a bound
 /// are drawn from -1000 to 1000.
+#[derive(Debug)]
 pub struct RandomController {
     action: Space,
     rngs: Vec<EnvRng>,

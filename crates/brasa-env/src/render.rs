@@ -96,6 +96,15 @@ pub struct RenderedBatch<B, F> {
     render: F,
 }
 
+impl<B: std::fmt::Debug, F> std::fmt::Debug for RenderedBatch<B, F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RenderedBatch")
+            .field("frame_secs", &self.frame_secs)
+            .field("batch", &self.batch)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<B, F> RenderedBatch<B, F>
 where
     B: EnvBatch,

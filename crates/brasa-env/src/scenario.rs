@@ -284,12 +284,27 @@ pub fn fingerprint_bytes(bytes: impl AsRef<[u8]>) -> u64 {
     fnv1a(bytes.as_ref().iter().copied())
 }
 
+impl std::fmt::Debug for dyn Scenario {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scenario").field("figures", &self.figures()).finish_non_exhaustive()
+    }
+}
+
 /// The controller of an evaluation.
 pub enum Who<'a> {
     /// One of [`Scenario::baselines`], by name.
     Baseline(&'a str),
     /// Any other controller, such as a trained policy.
     Controller(&'a mut dyn Controller),
+}
+
+impl std::fmt::Debug for Who<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Baseline(name) => f.debug_tuple("Baseline").field(name).finish(),
+            Self::Controller(_) => f.write_str("Controller"),
+        }
+    }
 }
 
 impl Who<'_> {

@@ -14,6 +14,7 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, InvalidField, Stat
 ///
 /// Threads are started once and wait on a condition variable between steps. Random numbers are addressed by the global
 /// index of the environment, so results are the same for any number of threads.
+#[derive(Debug)]
 pub struct Threaded<B> {
     chunks: Vec<Arc<Chunk<B>>>,
     bounds: Vec<Range<usize>>,
@@ -21,11 +22,13 @@ pub struct Threaded<B> {
     spec: EnvSpec,
 }
 
+#[derive(Debug)]
 struct Chunk<B> {
     state: Mutex<Work<B>>,
     changed: Condvar,
 }
 
+#[derive(Debug)]
 struct Work<B> {
     batch: B,
     slabs: BatchSlabs,

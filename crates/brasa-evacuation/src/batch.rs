@@ -55,6 +55,7 @@ pub type EvacuationBatch = Autoreset<EvacuationSimulation>;
 /// # Episodes
 /// End when the goal is reached, every responder is down, or the time is up. All three are terminal: whoever is inside at the
 /// time limit is lost, so nothing comes after it.
+#[derive(Debug)]
 pub struct EvacuationSimulation {
     worlds: Vec<World>,
     templates: Vec<Template>,

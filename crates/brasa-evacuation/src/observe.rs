@@ -116,6 +116,7 @@ pub fn edges(layout: &Layout, timing: &Timing) -> Vec<(usize, usize, [f32; EDGE.
 }
 
 /// The constant features of a building's nodes.
+#[derive(Debug)]
 pub(crate) struct Template {
     nodes: Vec<f32>,
     /// Scratch: hops to the nearest known fire.

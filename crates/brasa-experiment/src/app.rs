@@ -15,13 +15,13 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
 use crate::args::{Args, Command, ReferencePage};
 use crate::experiment::scenario_entry;
-use crate::registry::{Algorithms, Described, ExtraCommand, NetworkKind, Networks, ScenarioEntry, Template};
+use crate::registry::{Algorithm, Algorithms, Described, ExtraCommand, NetworkKind, Networks, ScenarioEntry, Template};
 use crate::source::Source;
 use crate::sweep::end_with_sweep;
 use crate::{Experiment, ExperimentError, catalog, commands, suggest};
 
 /// The scenarios, algorithms and networks of a program.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Registry {
     pub(crate) scenarios: Vec<ScenarioEntry>,
     pub(crate) algorithms: Algorithms,
@@ -207,6 +207,7 @@ fn print(text: &str) -> Result<(), ExperimentError> {
 
 /// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `sweep`, `search`, `report`, `export`, `import`, `devices`, `list`, `new`, `schema`,
 /// `completions` and `man`.
+#[derive(Debug)]
 pub struct App {
     name: &'static str,
     registry: Registry,
@@ -227,6 +228,12 @@ impl App {
     /// Adds a scenario.
     pub fn scenario<S: Scenario>(mut self, entry: ScenarioEntry<S>) -> Self {
         self.registry.scenario(entry);
+        self
+    }
+
+    /// Adds an algorithm.
+    pub fn algorithm(mut self, algorithm: impl Algorithm + 'static) -> Self {
+        self.registry.algorithms.add(algorithm);
         self
     }
 

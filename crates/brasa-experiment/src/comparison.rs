@@ -20,6 +20,7 @@ use crate::{Experiment, ExperimentError};
 pub const TRAINED: &str = "trained";
 
 /// The episodes of a baseline, or of the policy.
+#[derive(Debug)]
 pub struct ControllerOutcomes {
     /// Name of the row.
     pub name: String,

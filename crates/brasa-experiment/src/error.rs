@@ -94,7 +94,7 @@ impl From<RunDirError> for ExperimentError {
     fn from(error: RunDirError) -> Self {
         match error {
             // A full or failing disk is not an error of the input.
-            RunDirError::Io { ref source, .. } if !is_of_path(source) => Self::Failed(error.to_string()),
+            RunDirError::Io { ref cause, .. } if !is_of_path(cause) => Self::Failed(error.to_string()),
             _ => Self::input(error),
         }
     }
@@ -126,7 +126,7 @@ impl From<TrainError> for ExperimentError {
             }
             TrainError::Field(_) | TrainError::Buffer(_) => Self::input(error),
             TrainError::Device(error) => error.into(),
-            TrainError::Metrics { source: MetricsError::NotFinite { .. }, .. } => Self::Diverged(error.to_string()),
+            TrainError::Metrics { cause: MetricsError::NotFinite { .. }, .. } => Self::Diverged(error.to_string()),
             TrainError::Env(error) => Self::of_running(error),
             TrainError::Checkpoint(error) => error.into(),
             TrainError::RunDir(error) => error.into(),

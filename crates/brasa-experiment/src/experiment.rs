@@ -34,6 +34,16 @@ pub struct Experiment<'a> {
     resolved: Table,
 }
 
+impl std::fmt::Debug for Experiment<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Experiment")
+            .field("algorithm", &self.algorithm)
+            .field("train", &self.train)
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a> Experiment<'a> {
     pub(crate) fn new(registry: &'a Registry, source: &Source) -> Result<Self, ExperimentError> {
         refuse_unknown(registry, source)?;

@@ -48,35 +48,47 @@ impl LoadedPolicy {
         if policy.n_agents != 1 && policy.n_agents != spec.n_agents {
             return refuse("its number of agents", &spec.n_agents, &policy.n_agents);
         }
-        Ok(Self::acting(Box::new(Foreign(policy)), spec, device))
+        Ok(Self::acting(Box::new(Foreign { policy, spec: spec.clone() }), spec, device))
     }
 }
 
-struct Foreign(ExportedPolicy);
+#[derive(Clone)]
+struct Foreign {
+    policy: ExportedPolicy,
+    spec: EnvSpec,
+}
 
 impl Actor for Foreign {
     fn boxed(&self) -> Box<dyn Actor> {
-        Box::new(Self(self.0.clone()))
+        Box::new(self.clone())
     }
 
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller> {
-        Box::new(ForeignController { policy: self.0.clone(), spec: of.spec().clone() })
+        Box::new(Self { policy: self.policy.clone(), spec: of.spec().clone() })
     }
 
-    fn decide_rows(
-        &self,
-        _: &LoadedPolicy,
-        obs: ArrayView2<f32>,
-        mask: Option<ArrayView2<f32>>,
-    ) -> Result<Array2<f32>, EnvError> {
+    fn decide(&self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+        let (obs, mask) = rows(view, &self.spec);
+        let chosen = self.policy.act(&obs, mask.as_deref());
+        let is_choice = self.spec.action.n_actions() > 0;
+        if let Some(at) = chosen.iter().position(|action| is_choice && *action == NO_ACTION) {
+            let env = at / (self.spec.n_agents * self.spec.action.width());
+            let reason = "a number of its observation or mask is NaN or unknown, or its mask forbids every action";
+            return Err(EnvError::NoAction { env, reason });
+        }
+        actions.iter_mut().zip(chosen).for_each(|(action, chosen)| *action = chosen);
+        Ok(())
+    }
+
+    fn decide_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError> {
         let flat = |rows: ArrayView2<f32>| rows.iter().copied().collect::<Vec<f32>>();
-        let actions = self.0.act(&flat(obs), mask.map(flat).as_deref());
-        Ok(Array2::from_shape_vec((obs.nrows(), self.0.action_width()), actions).expect("an action per row"))
+        let actions = self.policy.act(&flat(obs), mask.map(flat).as_deref());
+        Ok(Array2::from_shape_vec((obs.nrows(), self.policy.action_width()), actions).expect("an action per row"))
     }
 
-    fn adapted(&self, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError> {
+    fn adapted(&self, _: &LoadedPolicy, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError> {
         let world = context.extensions.get::<GraphWorld>();
-        for layer in &self.0.layers {
+        for layer in &self.policy.layers {
             if let Layer::Graph(network) = layer
                 && !world.is_some_and(|world| has_graphs(network, world))
             {
@@ -89,11 +101,11 @@ impl Actor for Foreign {
     }
 
     fn as_any(&self) -> &dyn Any {
-        &self.0
+        &self.policy
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {
-        Some(self.0.clone())
+        Some(self.policy.clone())
     }
 }
 
@@ -120,22 +132,8 @@ fn has_graphs(network: &GraphNetwork, world: &GraphWorld) -> bool {
         && world.graphs.iter().enumerate().all(of_graph)
 }
 
-struct ForeignController {
-    policy: ExportedPolicy,
-    spec: EnvSpec,
-}
-
-impl Controller for ForeignController {
-    fn act(&mut self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        let (obs, mask) = rows(view, &self.spec);
-        let chosen = self.policy.act(&obs, mask.as_deref());
-        let is_choice = self.spec.action.n_actions() > 0;
-        if let Some(at) = chosen.iter().position(|action| is_choice && *action == NO_ACTION) {
-            let env = at / (self.spec.n_agents * self.spec.action.width());
-            let reason = "a number of its observation or mask is NaN or unknown, or its mask forbids every action";
-            return Err(EnvError::NoAction { env, reason });
-        }
-        actions.iter_mut().zip(chosen).for_each(|(action, chosen)| *action = chosen);
-        Ok(())
+impl Controller for Foreign {
+    fn act(&mut self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+        self.decide(view, actions)
     }
 }

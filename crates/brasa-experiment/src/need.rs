@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use brasa_device::{Backend, Bound, Load, Profile, autocast, open_named};
 use brasa_env::{ComparisonMemory, Executor};
-use brasa_train::{Footprint, Run, Work};
+use brasa_train::{Footprint, GrowsWith, MemoryPart, Placing, Run, Work};
 use serde::Serialize;
 
 use crate::placement::Placement;
@@ -92,11 +92,6 @@ pub struct Phase {
 
 /// Bytes that no GPU has as a cache.
 const LARGEST_CACHE: f64 = (128 << 20) as f64;
-/// Phases that use memory for themselves.
-const PHASES: [&str; 3] = [ACTING, UPDATES, CHECKPOINTS];
-const ACTING: &str = "acting";
-const UPDATES: &str = "updates";
-const CHECKPOINTS: &str = "checkpoints";
 
 impl Need {
     /// Measures what an experiment needs of a device with `profile`. The measurement computes on the processor and takes up to a
@@ -123,19 +118,18 @@ impl Need {
             footprint = footprint.pipelined(!experiment.plan.replays());
         }
         let envs_on_device = placed.into_inner().is_some();
-        let parts = parts(experiment, &footprint, on_host, envs_on_device || on_host);
-        let during = |phase| parts.iter().filter(|part| part.during == phase).map(|part| part.bytes).sum::<f64>();
-        let bytes = during(None) + PHASES.map(|phase| during(Some(phase))).into_iter().fold(0.0, f64::max);
+        let (envs_in_device, saves_replay) = (envs_on_device || on_host, experiment.plan.saves_replay());
+        let placing = Placing { on_host, envs_on_device: envs_in_device, saves_replay };
         let phases = phases(experiment, &footprint, profile, envs_on_device);
         Ok(Some(Self {
             profile: profile.name.clone(),
             usable_bytes: profile.usable_bytes(),
             held_bytes: profile.held_gib.map(|gib| gib * f64::from(1 << 30)),
-            bytes,
-            host_bytes: if away(&footprint, on_host) { footprint.stored + footprint.bookkeeping } else { 0.0 },
+            bytes: footprint.bytes(placing),
+            host_bytes: if footprint.is_stored_away(on_host) { footprint.stored + footprint.bookkeeping } else { 0.0 },
             comparison: FinalComparison::of(experiment),
+            parts: parts(experiment, &footprint, placing),
             footprint,
-            parts,
             phases,
         }))
     }
@@ -192,46 +186,20 @@ pub(crate) fn bytes(n: f64) -> String {
     if unit == 0 { format!("{n:.0} B") } else { format!("{n:.1} {}", units[unit]) }
 }
 
-fn parts(experiment: &Experiment<'_>, footprint: &Footprint, on_host: bool, with_envs: bool) -> Vec<Part> {
+fn parts(experiment: &Experiment<'_>, footprint: &Footprint, placing: Placing) -> Vec<Part> {
     let sizes = experiment.plan.sizes();
     let of = |of: SizeOf| sizes.iter().find(|size| size.of == of).map(|size| size.key.clone());
-    let envs = || Some("train.n_envs".to_owned());
-    let replays = experiment.plan.replays();
-    let (stored, size) = if replays { ("replay buffer", SizeOf::Replay) } else { ("rollout", SizeOf::Rollout) };
-    let kept = |name, bytes, key| Part { name, bytes, during: None, key };
-    let during = |phase, name, bytes, key| Part { name, bytes, during: Some(phase), key };
-    // An update frees each gradient after its use, but all exist at the end of a backward pass.
-    let gradients = footprint.gradients.min(footprint.learning.bytes);
-    let mut parts = vec![
-        kept("weights", footprint.weights, None),
-        kept("moments", footprint.moments, None),
-        kept("other networks", (footprint.learner - footprint.moments).max(0.0), None),
-        kept(stored, if away(footprint, on_host) { 0.0 } else { footprint.stored }, of(size)),
-    ];
-    if !on_host {
-        parts.push(kept("recordings", footprint.recordings, of(SizeOf::Batch)));
-    }
-    if on_host {
-        parts.push(kept("bookkeeping", footprint.bookkeeping, of(size)));
-        parts.push(kept("workspace", footprint.workspace, None));
-        // A checkpoint copies the buffer, too, if it saves it.
-        let replay = if experiment.plan.saves_replay() { footprint.stored + footprint.bookkeeping } else { 0.0 };
-        parts.push(during(CHECKPOINTS, "copy", footprint.checkpoint + replay, None));
-    }
-    if with_envs {
-        parts.push(kept("environments", footprint.envs, envs()));
-    }
-    parts.push(during(ACTING, "staging", footprint.staging, envs()));
-    parts.push(during(ACTING, "actions", footprint.acting.bytes, envs()));
-    parts.push(during(UPDATES, "gradients", gradients, None));
-    parts.push(during(UPDATES, "activations", footprint.learning.bytes - gradients, of(SizeOf::Batch)));
-    parts.retain(|part| part.bytes > 0.0);
-    parts
-}
-
-/// Whether the replay buffer is not on the device.
-fn away(footprint: &Footprint, on_host: bool) -> bool {
-    footprint.stored_on_host && !on_host
+    let stored = if experiment.plan.replays() { SizeOf::Replay } else { SizeOf::Rollout };
+    let named = |MemoryPart { name, bytes, during, grows_with }| {
+        let key = match grows_with {
+            Some(GrowsWith::Envs) => Some("train.n_envs".to_owned()),
+            Some(GrowsWith::Stored) => of(stored),
+            Some(GrowsWith::Batch) => of(SizeOf::Batch),
+            None => None,
+        };
+        Part { name, bytes, during, key }
+    };
+    footprint.parts(placing).into_iter().map(named).collect()
 }
 
 fn phases(experiment: &Experiment<'_>, footprint: &Footprint, profile: &Profile, envs_on_device: bool) -> Vec<Phase> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brasa_core::{ObsForm, Policy, PolicyController};
 use brasa_env::wrappers::RunningMoments;
-use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, Extensions};
+use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, Extensions, InvalidField};
 use brasa_export::{ExportedPolicy, Layer};
 use brasa_train::{Checkpoint, restore_moments};
 use burn::tensor::{Device, Tensor};
@@ -18,7 +18,7 @@ use crate::registry::PolicyContext;
 
 /// A trained policy of any algorithm and network. It acts without exploration.
 ///
-/// It can move to another thread; for several threads at a time, every one gets a clone, or a lock guards it.
+/// Several threads can use it at a time.
 #[derive(Clone)]
 pub struct LoadedPolicy {
     actor: Box<dyn Actor>,
@@ -28,12 +28,38 @@ pub struct LoadedPolicy {
     env_steps: Option<u64>,
 }
 
+impl std::fmt::Debug for LoadedPolicy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadedPolicy")
+            .field("spec", &self.spec)
+            .field("device", &self.device)
+            .field("env_steps", &self.env_steps)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Adapts a policy to a scenario with other extensions, such as other graphs.
-pub(crate) type Adapt<P> = Box<dyn Fn(&P, &PolicyContext<'_>) -> Result<P, ExperimentError> + Send + Sync>;
+pub(crate) type Adapt<P> = Arc<dyn Fn(&P, &PolicyContext<'_>) -> Result<P, ExperimentError> + Send + Sync>;
 
 impl LoadedPolicy {
-    /// A policy on `device` without autodiff, with the moments that normalize its observations.
-    pub(crate) fn new<P>(
+    /// A policy on `device` without autodiff, for environments of `spec`, with the moments that normalize its observations. `adapt` returns a
+    /// policy with the same weights for another scenario of the same kind, such as other graphs: most policies stay as they are.
+    pub fn new<P>(
+        policy: P,
+        spec: &EnvSpec,
+        moments: Option<RunningMoments>,
+        device: &Device,
+        adapt: impl Fn(&P, &PolicyContext<'_>) -> Result<P, ExperimentError> + Send + Sync + 'static,
+    ) -> Self
+    where
+        P: Policy<Action = Tensor<2>> + Clone + Send + Sync + 'static,
+        P::Obs: ObsForm,
+    {
+        Self::adapting(policy, spec, moments, device, Arc::new(adapt))
+    }
+
+    /// [`LoadedPolicy::new`] with a closure that several policies share.
+    pub(crate) fn adapting<P>(
         policy: P,
         spec: &EnvSpec,
         moments: Option<RunningMoments>,
@@ -41,11 +67,11 @@ impl LoadedPolicy {
         adapt: Adapt<P>,
     ) -> Self
     where
-        P: Policy<Action = Tensor<2>> + Clone + Send + 'static,
+        P: Policy<Action = Tensor<2>> + Clone + Send + Sync + 'static,
         P::Obs: ObsForm,
     {
-        let actor = Box::new(Acting { policy, adapt: Arc::new(adapt) });
-        Self { actor, spec: spec.clone(), moments, device: device.clone(), env_steps: None }
+        let acting = PolicyController::new(policy, spec, moments.clone(), device);
+        Self { moments, ..Self::acting(Box::new(Acting { acting, adapt }), spec, device) }
     }
 
     /// A policy of another form, on normalized or raw observations as it needs them.
@@ -53,16 +79,19 @@ impl LoadedPolicy {
         Self { actor, spec: spec.clone(), moments: None, device: device.clone(), env_steps: None }
     }
 
-    /// A policy with the moments of a checkpoint.
-    pub(crate) fn restored<P>(
+    /// [`LoadedPolicy::new`] with the moments and the age of a checkpoint at `path`.
+    ///
+    /// # Errors
+    /// If the moments of the checkpoint cannot be read.
+    pub fn restored<P>(
         policy: P,
         context: &PolicyContext<'_>,
         checkpoint: &Checkpoint,
         path: &Path,
-        adapt: Adapt<P>,
+        adapt: impl Fn(&P, &PolicyContext<'_>) -> Result<P, ExperimentError> + Send + Sync + 'static,
     ) -> Result<Self, ExperimentError>
     where
-        P: Policy<Action = Tensor<2>> + Clone + Send + 'static,
+        P: Policy<Action = Tensor<2>> + Clone + Send + Sync + 'static,
         P::Obs: ObsForm,
     {
         let moments = restore_moments(checkpoint, path)?;
@@ -97,7 +126,27 @@ impl LoadedPolicy {
     /// have masks, see [`EnvSpec::check_rows`].
     pub fn act(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError> {
         self.spec.check_rows(obs, mask)?;
-        self.actor.decide_rows(self, obs, mask)
+        self.actor.decide_rows(obs, mask)
+    }
+
+    /// [`LoadedPolicy::act`] for one environment: the numbers of all its agents one after the other.
+    ///
+    /// # Errors
+    /// As [`LoadedPolicy::act`].
+    pub fn act_one(&self, obs: &[f32], mask: Option<&[f32]>) -> Result<Vec<f32>, EnvError> {
+        let rows = |name: &'static str, numbers: &'_ [f32]| {
+            let n = self.spec.n_agents;
+            let fail = || InvalidField::new(name, format!("must be divisible among {n} agents"), numbers.len());
+            match numbers.len().is_multiple_of(n) {
+                true => Ok([n, numbers.len() / n]),
+                false => Err(EnvError::from(fail())),
+            }
+        };
+        let view =
+            |shape: [usize; 2], numbers| ArrayView2::from_shape(shape, numbers).expect("the shape has its length");
+        let obs = view(rows("obs", obs)?, obs);
+        let mask = mask.map(|mask| Ok::<_, EnvError>(view(rows("mask", mask)?, mask))).transpose()?;
+        Ok(self.act(obs, mask)?.into_raw_vec_and_offset().0)
     }
 
     /// The policy as a controller for environments of `spec`.
@@ -111,7 +160,8 @@ impl LoadedPolicy {
     /// [`ExperimentError::Input`] if the network does not support the scenario.
     pub fn adapted(&self, spec: &EnvSpec, extensions: &Extensions) -> Result<Self, ExperimentError> {
         let context = PolicyContext { spec, extensions, device: &self.device };
-        Ok(Self { actor: self.actor.adapted(&context)?, spec: spec.clone(), ..self.clone() })
+        let actor = self.actor.adapted(self, &context)?;
+        Ok(Self { moments: self.moments.clone(), env_steps: self.env_steps, ..Self::acting(actor, spec, &self.device) })
     }
 
     /// The policy as a list of layers, with the normalization of observations, for other programs.
@@ -143,22 +193,19 @@ impl LoadedPolicy {
 
 impl Controller for LoadedPolicy {
     fn act(&mut self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        self.actor.controller(self).act(view, actions)
+        self.actor.decide(view, actions)
     }
 }
 
-/// A policy with erased type.
-pub(crate) trait Actor: Send {
+/// A policy with erased type, for the environments of one [`EnvSpec`].
+pub(crate) trait Actor: Send + Sync {
     fn boxed(&self) -> Box<dyn Actor>;
+    /// For environments of the spec of `of`.
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller>;
+    fn decide(&self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError>;
     /// Rows that [`EnvSpec::check_rows`] accepts.
-    fn decide_rows(
-        &self,
-        of: &LoadedPolicy,
-        obs: ArrayView2<f32>,
-        mask: Option<ArrayView2<f32>>,
-    ) -> Result<Array2<f32>, EnvError>;
-    fn adapted(&self, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError>;
+    fn decide_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError>;
+    fn adapted(&self, of: &LoadedPolicy, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError>;
     fn as_any(&self) -> &dyn Any;
     fn exported(&self) -> Option<ExportedPolicy>;
 }
@@ -170,53 +217,43 @@ impl Clone for Box<dyn Actor> {
 }
 
 struct Acting<P> {
-    policy: P,
-    adapt: Arc<Adapt<P>>,
-}
-
-impl<P> Acting<P>
-where
-    P: Policy<Action = Tensor<2>> + Clone + Send + 'static,
-    P::Obs: ObsForm,
-{
-    fn on_host(&self, of: &LoadedPolicy) -> PolicyController<P> {
-        PolicyController::new(self.policy.clone(), &of.spec, of.moments.clone(), &of.device)
-    }
+    acting: PolicyController<P>,
+    adapt: Adapt<P>,
 }
 
 impl<P> Actor for Acting<P>
 where
-    P: Policy<Action = Tensor<2>> + Clone + Send + 'static,
+    P: Policy<Action = Tensor<2>> + Clone + Send + Sync + 'static,
     P::Obs: ObsForm,
 {
     fn boxed(&self) -> Box<dyn Actor> {
-        Box::new(Self { policy: self.policy.clone(), adapt: Arc::clone(&self.adapt) })
+        Box::new(Self { acting: self.acting.clone(), adapt: Arc::clone(&self.adapt) })
     }
 
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller> {
-        Box::new(self.on_host(of))
+        Box::new(PolicyController::new(self.acting.policy().clone(), &of.spec, of.moments.clone(), &of.device))
     }
 
-    fn decide_rows(
-        &self,
-        of: &LoadedPolicy,
-        obs: ArrayView2<f32>,
-        mask: Option<ArrayView2<f32>>,
-    ) -> Result<Array2<f32>, EnvError> {
-        self.on_host(of).decide_rows(obs, mask)
+    fn decide(&self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+        self.acting.decide_into(view, actions)
     }
 
-    fn adapted(&self, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError> {
-        let policy = (self.adapt)(&self.policy, context)?;
-        Ok(Box::new(Self { policy, adapt: Arc::clone(&self.adapt) }))
+    fn decide_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError> {
+        self.acting.decide_rows(obs, mask)
+    }
+
+    fn adapted(&self, of: &LoadedPolicy, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError> {
+        let policy = (self.adapt)(self.acting.policy(), context)?;
+        let acting = PolicyController::new(policy, context.spec, of.moments.clone(), &of.device);
+        Ok(Box::new(Self { acting, adapt: Arc::clone(&self.adapt) }))
     }
 
     fn as_any(&self) -> &dyn Any {
-        &self.policy
+        self.acting.policy()
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {
-        self.policy.exported()
+        self.acting.policy().exported()
     }
 }
 
@@ -251,5 +288,32 @@ mod tests {
         }
         let distinct = |action: f32| expected.iter().any(|other| *other == action);
         assert!((0..5).filter(|action| distinct(*action as f32)).count() > 2, "one action alone shows nothing");
+    }
+
+    /// Threads share a policy, and one environment is served without arrays.
+    #[test]
+    fn a_policy_serves_single_environments_from_several_threads() {
+        let (device, rng) = (brasa_test::device(), &mut named_rng(0, "test", 0));
+        let spec =
+            EnvSpec { n_agents: 2, ..EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["a", "b"]), Space::Discrete(4), 1) };
+        let config = ActorCriticConfig { orthogonal: false, ..ActorCriticConfig::default() };
+        let network = MlpActorCritic::new(&config, &spec.obs, &spec.action, &device.clone().autodiff(), rng);
+        let keep = |policy: &MlpActorCritic, _: &PolicyContext<'_>| Ok(policy.clone());
+        let policy = LoadedPolicy::new(network.expect("valid").valid(), &spec, None, &device, keep);
+        let obs = Array2::from_shape_fn((20, 2), |_| rng.random_range(-1.0f32..1.0));
+        let expected = policy.act(obs.view(), None).expect("they fit");
+        std::thread::scope(|scope| {
+            for env in 0..10 {
+                let (policy, obs, expected) = (&policy, &obs, &expected);
+                scope.spawn(move || {
+                    let own: Vec<f32> = obs.rows().into_iter().skip(2 * env).take(2).flatten().copied().collect();
+                    let actions = policy.act_one(&own, None).expect("it fits");
+                    assert_eq!(actions, [expected[[2 * env, 0]], expected[[2 * env + 1, 0]]]);
+                });
+            }
+        });
+        let error = policy.act_one(&[0.0; 3], None).expect_err("two agents have 4 numbers").to_string();
+        assert!(error.contains("`obs` must be divisible among 2 agents, got 3"), "{error}");
+        policy.act_one(&[0.0; 6], None).expect_err("an agent has two numbers");
     }
 }

@@ -1,19 +1,19 @@
 //! An algorithm with its loop, for a training run or a short trial run.
 
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brasa_core::{Learner, ObsForm, Policy};
 use brasa_device::{Precision, RunMonitor};
 use brasa_env::{Curve, EnvSpec, Extensions};
-use brasa_train::{Ending, ObsOf, PolicyOf, Run, RunDir, StopToken, Trainer, Training};
+use brasa_train::{Ending, ObsOf, PolicyOf, Run, RunDir, StopToken, Trainer, Training, own_seed};
 use burn::tensor::{Device, Tensor};
 
 use crate::ExperimentError;
 use crate::placement::Placement;
 use crate::policy::{Adapt, LoadedPolicy};
-use crate::registry::{BoxedEnv, ExperimentObs, NetworkContext};
+use crate::registry::{BoxedEnv, ExperimentObs, NetworkContext, PolicyContext};
 
 /// The input for the training of an algorithm.
 pub struct Context<'a> {
@@ -26,6 +26,16 @@ pub struct Context<'a> {
     pub(crate) autodiff: &'a Device,
     pub(crate) run: Run,
     pub(crate) placement: Placement<'a>,
+}
+
+impl std::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("spec", &self.spec)
+            .field("device", &self.device)
+            .field("run", &self.run)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Evaluation, progress and stop of a training run, and its run directory.
@@ -54,11 +64,41 @@ pub(crate) type OpenRunDir<'a> = Box<dyn FnOnce() -> Result<(RunDir, bool), Expe
 /// Called when the run is set up and its checkpoint is loaded, just before training.
 pub(crate) type BeginRun<'a> = Box<dyn FnOnce(&RunDir) -> Result<(), ExperimentError> + 'a>;
 /// Evaluates a policy during training.
-pub(crate) type Evaluate = Box<dyn FnMut(LoadedPolicy) -> Result<Vec<(String, f64)>, ExperimentError>>;
+pub(crate) type Evaluate = Box<dyn FnMut(LoadedPolicy) -> Result<Vec<(String, f64)>, ExperimentError> + Send>;
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// Spaces and sizes of the environments before wrappers, for networks.
+    pub fn spec(&self) -> &'a EnvSpec {
+        self.spec
+    }
+
+    /// Structure of observations and actions.
+    pub fn extensions(&self) -> &'a Extensions {
+        self.extensions
+    }
+
+    /// The device of environments and data, without autodiff.
+    pub fn device(&self) -> &'a Device {
+        self.device
+    }
+
+    /// The device of networks that learn.
+    pub fn autodiff(&self) -> &'a Device {
+        self.autodiff
+    }
+
+    /// What a loop needs to know of the run.
+    pub fn run(&self) -> Run {
+        self.run
+    }
+
+    /// Seed of the learner: each shard of a run has its own.
+    pub fn seed(&self) -> u64 {
+        own_seed(self.run.seed)
+    }
+
     /// `learner`, which records if [`crate::TrainConfig::capture`] says so.
-    pub(crate) fn recorded<L: Learner>(&self, mut learner: L) -> L {
+    pub fn recorded<L: Learner>(&self, mut learner: L) -> L {
         // SAFETY: the networks of this workspace own their tensors; the setting demands it of others.
         #[allow(unsafe_code, reason = "the contract of recordings")]
         unsafe {
@@ -68,7 +108,7 @@ impl Context<'_> {
     }
 
     /// See [`crate::TrainConfig::pipeline`].
-    pub(crate) fn is_pipelined(&self) -> bool {
+    pub fn is_pipelined(&self) -> bool {
         self.placement.experiment.train.pipeline
     }
 
@@ -101,6 +141,7 @@ impl Context<'_> {
 }
 
 /// The result of a training run.
+#[derive(Debug)]
 pub struct Trained {
     /// The last policy.
     pub policy: LoadedPolicy,
@@ -125,21 +166,32 @@ pub(crate) struct Probed {
 /// An algorithm with its loop and environments.
 pub struct Session(Box<dyn ErasedLoop>);
 
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}
+
 /// A loop with erased type.
-trait ErasedLoop {
+trait ErasedLoop: Send {
     fn train(self: Box<Self>, setup: TrainingSetup<'_>) -> Result<Option<Trained>, ExperimentError>;
     fn probe(self: Box<Self>, time: Duration) -> Result<Probed, ExperimentError>;
 }
 
 impl Session {
-    /// A loop. `adapt` adapts its policies to other scenarios of the same kind, `spec` is [`Context::spec`].
-    pub(crate) fn new<T>(training: T, spec: &EnvSpec, adapt: impl Fn() -> Adapt<PolicyOf<T>> + 'static) -> Self
+    /// A loop. `spec` is [`Context::spec`]; `adapt` returns a policy with the same weights for another scenario of the same kind, such as
+    /// other graphs: most policies stay as they are.
+    pub fn new<T>(
+        training: T,
+        spec: &EnvSpec,
+        adapt: impl Fn(&PolicyOf<T>, &PolicyContext<'_>) -> Result<PolicyOf<T>, ExperimentError> + Send + Sync + 'static,
+    ) -> Self
     where
-        T: Training + 'static,
-        PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + Send + 'static,
+        T: Training + Send + 'static,
+        PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + Send + Sync + 'static,
         ObsOf<T>: ObsForm,
     {
-        Self(Box::new(TypedLoop { training, spec: spec.clone(), adapt: Rc::new(adapt) }))
+        Self(Box::new(TypedLoop { training, spec: spec.clone(), adapt: Arc::new(adapt) }))
     }
 
     /// Trains to the end. `None` for a shard other than the first one.
@@ -153,18 +205,17 @@ impl Session {
     }
 }
 
-struct TypedLoop<T, A> {
+struct TypedLoop<T: Training> {
     training: T,
     spec: EnvSpec,
-    adapt: Rc<A>,
+    adapt: Adapt<PolicyOf<T>>,
 }
 
-impl<T, A> ErasedLoop for TypedLoop<T, A>
+impl<T> ErasedLoop for TypedLoop<T>
 where
-    T: Training + 'static,
-    PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + Send + 'static,
+    T: Training + Send + 'static,
+    PolicyOf<T>: Policy<Action = Tensor<2>> + Clone + Send + Sync + 'static,
     ObsOf<T>: ObsForm,
-    A: Fn() -> Adapt<PolicyOf<T>> + 'static,
 {
     fn train(self: Box<Self>, setup: TrainingSetup<'_>) -> Result<Option<Trained>, ExperimentError> {
         let Self { mut training, spec, adapt } = *self;
@@ -173,7 +224,7 @@ where
         }
         let loaded = move |training: &T| {
             let moments = training.obs_moments().cloned();
-            LoadedPolicy::new(training.policy(), &spec, moments, training.device(), adapt())
+            LoadedPolicy::adapting(training.policy(), &spec, moments, training.device(), adapt.clone())
         };
         let mut builder = Trainer::of(training);
         let mut place = None;

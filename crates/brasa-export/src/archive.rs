@@ -10,6 +10,7 @@ use crate::Budget;
 const MOST_BYTES: u64 = 1 << 28;
 
 /// A zip archive in memory or in a file.
+#[derive(Debug)]
 pub struct Archive<R> {
     zip: ZipArchive<R>,
     budget: Budget,

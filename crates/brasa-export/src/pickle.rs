@@ -80,6 +80,7 @@ impl Value {
 }
 
 /// The values of a pickle; they refer to one another by number, as a pickle may add to a value that it has used before.
+#[derive(Debug)]
 pub(crate) struct Pickle {
     values: Vec<Value>,
     pub(crate) root: Id,
@@ -483,7 +484,7 @@ mod tests {
             b".".to_vec(),
         ];
         for bytes in [texts, shapes.concat()] {
-            let error = read(&bytes).err().expect("it takes too much");
+            let error = read(&bytes).expect_err("it takes too much");
             assert!(error.contains("its content takes more than"), "{error}");
         }
     }
@@ -503,7 +504,7 @@ mod tests {
             (b"))\x93.", "no text"),
             (b"ctorch._utils\n_rebuild_tensor_v2\n)R.", "0 arguments"),
         ] {
-            let error = read(bytes).err().expect("it must be refused");
+            let error = read(bytes).expect_err("it must be refused");
             assert!(error.contains(part), "`{error}` does not say `{part}`");
         }
     }

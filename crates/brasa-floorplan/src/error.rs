@@ -27,14 +27,14 @@ pub enum FloorPlanError {
         reason: String,
     },
     /// A file that cannot be read.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {cause}", path.display())]
     File {
         /// `read`.
         action: &'static str,
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// An invalid floor plan.
     #[error("{origin}: {reason}")]

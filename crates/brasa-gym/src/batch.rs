@@ -28,6 +28,7 @@ const STARTED: u8 = 4;
 /// the number of workers nor on the range that a batch holds. Actions beyond the bounds of a box are clipped to them.
 ///
 /// It implements [`EnvBatch`]. Its errors are [`GymError`]s in [`EnvError::Scenario`]; after one, every call returns it again.
+#[derive(Debug)]
 pub struct GymVec {
     config: GymConfig,
     workers: Vec<Worker>,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// One end of a pipe that never waits longer than a deadline.
+#[derive(Debug)]
 pub(crate) struct Pipe(File);
 
 impl Pipe {

@@ -16,6 +16,7 @@ const RANDOM: &str = "random";
 /// A Gymnasium environment with the return as its only figure, and random actions as its only baseline.
 ///
 /// Training and evaluation have different seeds; see [`crate::episode_seed`].
+#[derive(Debug)]
 pub struct Gymnasium {
     config: GymConfig,
     /// The space of actions, after the first environments were made.

@@ -15,11 +15,12 @@ use brasa_env::{EnvSpec, Space};
 use crate::GymError;
 
 /// Where each array of the shared memory begins, and its columns; each has one row per environment.
+#[derive(Debug)]
 pub(crate) struct Layout {
     n_envs: usize,
     arrays: Vec<Array>,
 }
-
+#[derive(Debug)]
 struct Array {
     name: &'static str,
     offset: usize,
@@ -119,6 +120,7 @@ impl SharedFile {
 }
 
 /// The mapped file.
+#[derive(Debug)]
 pub(crate) struct SharedSlabs {
     memory: MmapMut,
     pub(crate) layout: Layout,

@@ -33,6 +33,7 @@ const CLOSING: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A Python process with a range of the environments.
+#[derive(Debug)]
 pub(crate) struct Worker {
     id: String,
     python: String,

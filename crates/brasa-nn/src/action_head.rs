@@ -56,6 +56,32 @@ impl Heads {
             Self::Real { low, .. } => low.len(),
         }
     }
+
+    /// The noise of one row for sampling, where the standard deviation does not need noise of its own.
+    pub(crate) fn noise(&self) -> NoiseSpec {
+        let distribution = match self {
+            Self::Choice(_) => NoiseDistribution::Gumbel,
+            Self::Real { .. } => NoiseDistribution::Normal,
+        };
+        NoiseSpec { width: self.outputs(), distribution, resample_every: 1 }
+    }
+
+    /// See [`ActionHead::choice`].
+    pub(crate) fn choice(&self, mask: Option<&Tensor<2>>) -> Option<Tensor<1>> {
+        match self {
+            Self::Choice(heads) => mask.map(|mask| categorical::has_choice(mask.clone(), heads.len())),
+            Self::Real { .. } => None,
+        }
+    }
+
+    /// See [`ActionHead::to_env`].
+    pub(crate) fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        let Self::Real { low, high, squash } = self else { return action };
+        if *squash {
+            return scale(brasa_kernels::tanh(action), low, high);
+        }
+        clipped(action, low, high)
+    }
 }
 
 /// A layer from features to actions: masked categorical and multi-discrete, or Gaussian with a standard deviation that
@@ -171,9 +197,7 @@ impl ActionHead {
     /// The noise of one row for sampling.
     pub fn noise(&self) -> NoiseSpec {
         match &self.heads {
-            Heads::Choice(heads) => {
-                NoiseSpec { width: heads.iter().sum(), distribution: NoiseDistribution::Gumbel, resample_every: 1 }
-            }
+            Heads::Choice(_) => self.heads.noise(),
             Heads::Real { low, .. } => self.std_of_real().noise(low.len(), self.resample_every),
         }
     }
@@ -316,19 +340,12 @@ impl ActionHead {
     /// `[n_rows]`: 1 for several legal actions; `None` if every row has several. See
     /// [`brasa_core::ActorCritic::choice`].
     pub fn choice(&self, mask: Option<&Tensor<2>>) -> Option<Tensor<1>> {
-        match &self.heads {
-            Heads::Choice(heads) => mask.map(|mask| categorical::has_choice(mask.clone(), heads.len())),
-            Heads::Real { .. } => None,
-        }
+        self.heads.choice(mask)
     }
 
     /// Actions in the form that environments take: clipped, or squashed and scaled.
     pub fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
-        let Heads::Real { low, high, squash } = &self.heads else { return action };
-        if *squash {
-            return scale(brasa_kernels::tanh(action), low, high);
-        }
-        clipped(action, low, high)
+        self.heads.to_env(action)
     }
 
     /// `[action width]`: standard deviations, if they do not depend on the observation; for metrics.

@@ -46,7 +46,7 @@ pub trait Erase<R: Role + ?Sized> {
 
 /// The methods that [`Boxed`] needs of a module; implemented for every module with the traits of the role.
 #[allow(missing_docs, reason = "Burn's methods of the same names")]
-pub trait ErasedModule<R: Role + ?Sized>: Debug + Send {
+pub trait ErasedModule<R: Role + ?Sized>: Debug + Send + Sync {
     fn clone_erased(&self) -> Box<R::Object>;
     fn fork_erased(self: Box<Self>, device: &Device) -> Box<R::Object>;
     fn to_device_erased(self: Box<Self>, device: &Device) -> Box<R::Object>;
@@ -59,7 +59,7 @@ pub trait ErasedModule<R: Role + ?Sized>: Debug + Send {
     fn as_any(&self) -> &dyn Any;
 }
 
-impl<M: Module + Erase<R> + 'static, R: Role + ?Sized> ErasedModule<R> for M {
+impl<M: Module + Erase<R> + Sync + 'static, R: Role + ?Sized> ErasedModule<R> for M {
     fn clone_erased(&self) -> Box<R::Object> {
         self.clone().erase()
     }
@@ -253,6 +253,7 @@ impl ModuleMapper for Inside<'_, dyn ErasedMapper + '_> {
 macro_rules! role {
     ($(#[$doc:meta])* $role:ident, $object:ident, $name:literal: $($bounds:tt)+) => {
         $(#[$doc])*
+        #[derive(Debug)]
         pub enum $role {}
         impl Role for $role {
             type Object = dyn $object;
@@ -260,8 +261,8 @@ macro_rules! role {
         }
         $(#[$doc])*
         pub trait $object: $($bounds)+ + ErasedModule<$role> {}
-        impl<M: $($bounds)+ + Module + 'static> $object for M {}
-        impl<M: $($bounds)+ + Module + 'static> Erase<$role> for M {
+        impl<M: $($bounds)+ + Module + Sync + 'static> $object for M {}
+        impl<M: $($bounds)+ + Module + Sync + 'static> Erase<$role> for M {
             fn erase(self) -> Box<dyn $object> {
                 Box::new(self)
             }

@@ -43,6 +43,7 @@ mod linear;
 mod loss_scale;
 mod mlp;
 mod mlp_critics;
+mod module_actor_critic;
 mod noise;
 mod optimizer;
 mod pair_q_network;
@@ -79,6 +80,7 @@ pub use linear::{Linear, StackedLinear, affine, leaf};
 pub use loss_scale::LossScale;
 pub use mlp::{Mlp, MlpConfig, StackedMlp};
 pub use mlp_critics::{MlpCritics, MlpCriticsConfig};
+pub use module_actor_critic::{ActorCriticModule, ModuleActorCritic};
 pub use noise::{draw_noise, noise_numbers};
 pub use optimizer::{
     AdamConfig, OptimizerConfig, OptimizerState, RmsPropConfig, RmsPropStyle, off_policy_adam, off_policy_optimizer,

@@ -128,6 +128,7 @@ pub struct Update<'a, B> {
 }
 
 /// The recorded updates of a learner, one per size of a batch. The default records nothing.
+#[derive(Debug)]
 pub struct Recordings<B, O> {
     is_on: bool,
     /// What was computed before.
@@ -166,6 +167,7 @@ impl Key {
 }
 
 /// A recorded update and the memory that it uses besides that of the learner.
+#[derive(Debug)]
 struct Recording<B, O> {
     graph: <Dispatch as BackendTypes>::GraphPrimitive,
     device: Device,

@@ -10,6 +10,7 @@ use csv::{ByteRecord, ReaderBuilder};
 use crate::EnergyError;
 
 /// A CSV file with unparsed cells.
+#[derive(Debug)]
 pub struct Delimited {
     /// Names of the columns, trimmed.
     pub header: Vec<String>,
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> String {
-        Delimited::read(Path::new("a.csv"), text.as_bytes()).err().expect(text).to_string()
+        Delimited::read(Path::new("a.csv"), text.as_bytes()).expect_err(text).to_string()
     }
 
     #[test]

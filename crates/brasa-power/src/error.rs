@@ -13,20 +13,20 @@ pub enum EnergyError {
     #[error(transparent)]
     Field(#[from] InvalidField),
     /// A file that cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {cause}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A file or folder that cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {cause}", path.display())]
     Write {
         /// The file or folder.
         path: PathBuf,
         /// The reason.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A data set that cannot be imported.
     #[error("{}: {reason}", path.display())]

@@ -32,6 +32,7 @@ use crate::{PpoConfig, PpoError};
 const ADAPTIVE_RATE: (f64, f64) = (1e-6, 1e-2);
 
 /// The learner: an actor-critic with its optimizer.
+#[derive(Debug)]
 pub struct Ppo<M: ActorCritic> {
     trainable: Trainable<M>,
     config: PpoConfig,

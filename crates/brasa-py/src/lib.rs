@@ -2,6 +2,7 @@
 //!
 //! What Python sees is in `python/brasa`; this module has batches of environments and policies as arrays.
 #![allow(unsafe_code, reason = "the macros of pyo3 write it")]
+#![allow(missing_debug_implementations, reason = "Python prints them by `__repr__`")]
 
 mod batch;
 mod policy;

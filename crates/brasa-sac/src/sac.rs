@@ -35,6 +35,7 @@ use burn::tensor::Tensor;
 use crate::{EntCoef, SacConfig, SacError};
 
 /// The learner: actor, critics with their targets, temperature.
+#[derive(Debug)]
 pub struct Sac<A: Policy, C> {
     actor: Trainable<A>,
     critics: Trainable<C>,
@@ -289,6 +290,7 @@ impl<A: Policy + Module, C: Module> Persist for Sac<A, C> {
 
 /// The temperature.
 #[allow(clippy::large_enum_variant, reason = "one value per learner")]
+#[derive(Debug)]
 enum Temperature {
     /// `[1]`, constant.
     Fixed(Tensor<1>),

@@ -60,9 +60,16 @@ pub trait Link: Send + Sync {
 /// The ranks as seen by the shards of one process. Only one of them uses it at a time.
 pub(crate) struct Ranks(Option<Box<dyn Link>>);
 
+impl std::fmt::Debug for Ranks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Ranks").field(&self.0.as_ref().map(|link| (link.rank(), link.n_ranks()))).finish()
+    }
+}
+
 /// The processes of a run: the ranks that `mpirun` or `srun` has started, or this process alone.
 ///
 /// It must live until all ranks have finished: when it is dropped, it may wait for them.
+#[derive(Debug)]
 pub struct World {
     ranks: Arc<Ranks>,
     /// Dropped after the ranks.

@@ -36,6 +36,7 @@ use burn::tensor::Tensor;
 use crate::{GaussianExploration, Td3Config, Td3Error};
 
 /// The learner: actor and critics with their optimizers, and the targets of both.
+#[derive(Debug)]
 pub struct Td3<A: Policy, C> {
     actor: Trainable<A>,
     critics: Trainable<C>,

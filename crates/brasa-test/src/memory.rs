@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// #[global_allocator]
 /// static MEMORY: brasa_test::memory::Counting = brasa_test::memory::Counting::new();
 /// ```
+#[derive(Debug)]
 pub struct Counting {
     in_use: AtomicUsize,
     peak: AtomicUsize,
@@ -49,27 +50,31 @@ impl Default for Counting {
     }
 }
 
-// Safety: every call is the system allocator's own; the counters touch no memory of it.
+// SAFETY: every call is the system allocator's own; the counters touch no memory of it.
 #[allow(unsafe_code, reason = "an allocator cannot be written without")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.add(layout.size());
+        // SAFETY: the caller keeps the rules of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         self.add(layout.size());
+        // SAFETY: the caller keeps the rules of the system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         self.in_use.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the rules of the system's allocator.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         self.add(size);
         self.in_use.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the rules of the system's allocator.
         unsafe { System.realloc(at, layout, size) }
     }
 }

@@ -49,6 +49,7 @@ const BYTES: [&[u8]; 14] =
     [b"\"", b",", b":", b"(", b")", b"[", b"]", b"{", b"}", b"\n", b"\0", b"\xff", b"\x1b[31m", b"\xef\xbb\xbf"];
 
 /// Changes files at random.
+#[derive(Debug)]
 pub struct Mutator {
     state: u64,
 }

@@ -55,8 +55,8 @@ impl Checkpoint {
     pub(crate) fn check_weights(&self) -> Result<(), TrainError> {
         let mut numbers = self.policy.values().flat_map(|(_, values)| values);
         let Some(value) = numbers.find(|value| !value.is_finite()) else { return Ok(()) };
-        let source = MetricsError::NotFinite { name: "a weight", value: f64::from(*value) };
-        Err(TrainError::Metrics { env_steps: self.env_steps, source })
+        let cause = MetricsError::NotFinite { name: "a weight", value: f64::from(*value) };
+        Err(TrainError::Metrics { env_steps: self.env_steps, cause })
     }
 }
 
@@ -81,12 +81,12 @@ pub struct Manifest {
 #[non_exhaustive]
 pub enum CheckpointError {
     /// A file system operation failed.
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot use {}: {cause}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
         /// The cause.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A file is corrupted.
     #[error("{} is broken: {reason}", path.display())]
@@ -114,7 +114,7 @@ pub enum CheckpointError {
 
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
     let path = path.to_owned();
-    move |source| CheckpointError::Io { path, source }
+    move |cause| CheckpointError::Io { path, cause }
 }
 
 /// The checkpoints of a run.

@@ -25,12 +25,12 @@ pub enum TrainError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// Metrics cannot be used: the device failed or training diverged.
-    #[error("after {env_steps} environment steps: {source}")]
+    #[error("after {env_steps} environment steps: {cause}")]
     Metrics {
         /// Environment steps taken before the error.
         env_steps: u64,
         /// The cause.
-        source: MetricsError,
+        cause: MetricsError,
     },
     /// The policy could not be evaluated during training.
     #[error(transparent)]
@@ -50,7 +50,7 @@ impl TrainError {
     /// An error of a device that says that its memory is exhausted is one about memory.
     pub(crate) fn classified(self) -> Self {
         match &self {
-            Self::Metrics { source: MetricsError::Device(message), .. } => {
+            Self::Metrics { cause: MetricsError::Device(message), .. } => {
                 DeviceError::out_of_memory(message).map_or(self, Self::Device)
             }
             _ => self,

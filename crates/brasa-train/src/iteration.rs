@@ -94,6 +94,7 @@ impl Iteration {
 }
 
 /// Counters and time measurement of a loop.
+#[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) counters: Counters,
     pub(crate) clock: Clock,
@@ -102,6 +103,7 @@ pub(crate) struct Tally {
 }
 
 /// The time of each phase of an iteration.
+#[derive(Debug)]
 pub(crate) struct Clock {
     /// End of the latest phase.
     mark: Instant,
@@ -111,7 +113,7 @@ pub(crate) struct Clock {
 }
 
 /// Time of each phase of an iteration.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Phases {
     environment: Duration,
     transfer: Duration,
@@ -195,8 +197,7 @@ impl Tally {
         let counts_early = early_truncations.is_some();
         let others: Vec<Tensor<1>> = early_truncations.into_iter().chain(env.pending_episodes()).collect();
         let others = (!others.is_empty()).then(|| Tensor::cat(others, 0));
-        let (learned, numbers) =
-            learned.read_with(others).map_err(|source| TrainError::Metrics { env_steps, source })?;
+        let (learned, numbers) = learned.read_with(others).map_err(|cause| TrainError::Metrics { env_steps, cause })?;
         self.clock.learned();
         let (early, pending) = numbers.split_at(usize::from(counts_early));
         early.iter().try_for_each(|number| BufferError::of_early_truncations(env.spec(), *number))?;

@@ -45,7 +45,7 @@ pub use checkpoint::{Checkpoint, CheckpointError, Checkpoints, Manifest};
 pub use error::TrainError;
 pub use evaluate::evaluate;
 pub use files::{OutputFile, is_standard_output, write_atomically, write_output};
-pub use footprint::{Footprint, Work};
+pub use footprint::{Footprint, GrowsWith, MemoryPart, Placing, Work};
 pub use iteration::{Counters, Iteration};
 pub use log::{StandardError, close_log, is_quiet, note, open_log, say, say_progress, set_quiet, utc_now};
 pub use off_policy::{MANY_UPDATES, OffPolicy, OffPolicyConfig};

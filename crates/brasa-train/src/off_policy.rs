@@ -77,6 +77,7 @@ impl OffPolicyConfig {
 }
 
 /// The off-policy loop: acts, stores transitions, and updates a learner with samples of them.
+#[derive(Debug)]
 pub struct OffPolicy<E: VecEnv, L>
 where
     E::Obs: Compact,
@@ -93,6 +94,7 @@ where
 }
 
 /// A learner, and what it learns from.
+#[derive(Debug)]
 pub(crate) struct Updates<O: Compact, A: Compact, L> {
     pub(crate) learner: L,
     replay: ReplayBuffer<O, A>,
@@ -112,6 +114,7 @@ struct Block {
 pub const MANY_UPDATES: f64 = 16.0;
 
 /// Exploration noise that is used for several steps.
+#[derive(Debug)]
 struct Held {
     begin: u64,
     noise: Tensor<2>,

@@ -18,6 +18,7 @@ use crate::snapshot::{ahead_of, put_ahead, take_over};
 use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
 
 /// The on-policy loop: collects rollouts and updates a learner with them.
+#[derive(Debug)]
 pub struct OnPolicy<E: VecEnv, L> {
     rollouts: Rollouts<E>,
     learner: L,
@@ -29,6 +30,7 @@ pub struct OnPolicy<E: VecEnv, L> {
 }
 
 /// Environments, and what collects rollouts of them.
+#[derive(Debug)]
 struct Rollouts<E: VecEnv> {
     env: E,
     obs: E::Obs,
@@ -41,6 +43,7 @@ struct Rollouts<E: VecEnv> {
 }
 
 /// A rollout that was collected during the update before.
+#[derive(Debug)]
 struct Ahead<O, A> {
     rollout: Rollout<O, A>,
     /// State of the environments before the rollout, and the weights that acted in it: a resumed run collects it again.

@@ -24,6 +24,7 @@ pub(crate) fn shows_bars() -> bool {
 }
 
 /// Shows progress on standard error: a bar on a terminal, a few lines elsewhere.
+#[derive(Debug)]
 pub struct ProgressView {
     /// On a terminal.
     bar: Option<ProgressBar>,
@@ -97,6 +98,7 @@ pub(crate) fn grouped(count: u64) -> String {
 }
 
 /// Progress of several runs: a bar on a terminal, elsewhere a line every half minute.
+#[derive(Debug)]
 pub struct RunsView {
     bar: Option<ProgressBar>,
     total: u64,

@@ -69,12 +69,12 @@ pub enum RunDirError {
         path: PathBuf,
     },
     /// A file system operation failed.
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot use {}: {cause}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
         /// The cause.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -88,7 +88,7 @@ struct Owner {
 
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> RunDirError {
     let path = path.to_owned();
-    move |source| RunDirError::Io { path, source }
+    move |cause| RunDirError::Io { path, cause }
 }
 
 impl RunDir {

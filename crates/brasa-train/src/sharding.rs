@@ -65,7 +65,7 @@ pub(crate) fn mean_metrics(mut own: Vec<(&'static str, f64)>) -> Vec<(&'static s
 }
 
 /// Moments that grow in every shard on their own, and are merged from time to time.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct SharedMoments {
     /// As they were after the latest merge, the same in all shards.
     merged: Vec<RunningMoments>,

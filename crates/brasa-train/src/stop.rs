@@ -23,10 +23,12 @@ fn hangups_stay_ignored<E>(set: impl FnOnce() -> Result<(), E>) -> Result<(), E>
 
     let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
     // The only way to read an action is to replace it.
+    // SAFETY: to ignore a signal runs no code when it arrives.
     let Ok(before) = (unsafe { sigaction(Signal::SIGHUP, &ignore) }) else { return set() };
     let result = set();
     if result.is_err() || matches!(before.handler(), SigHandler::SigIgn) {
         // It fails for signals that do not exist alone.
+        // SAFETY: the action was there before.
         let _ = unsafe { sigaction(Signal::SIGHUP, &before) };
     }
     result

@@ -72,8 +72,21 @@ pub struct Trainer<T> {
     copy_time: Duration,
 }
 
+impl<T: std::fmt::Debug> std::fmt::Debug for Trainer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trainer")
+            .field("training", &self.training)
+            .field("run_dir", &self.run_dir)
+            .field("checkpoint_interval", &self.checkpoint_interval)
+            .field("checkpoint_env_steps", &self.checkpoint_env_steps)
+            .field("best_return", &self.best_return)
+            .field("precision", &self.precision)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Called after every iteration; it may add metrics. To end the run it sets a [`StopToken`].
-pub type Callback<T> = Box<dyn FnMut(&T, &mut Iteration) -> Result<(), TrainError>>;
+pub type Callback<T> = Box<dyn FnMut(&T, &mut Iteration) -> Result<(), TrainError> + Send>;
 
 /// Evaluation of the policy during training.
 struct Evaluation<T> {
@@ -82,7 +95,7 @@ struct Evaluation<T> {
 }
 
 /// Plays episodes without exploration and returns metrics, [`EVAL_RETURN`] first.
-type Measure<T> = Box<dyn FnMut(&T) -> Result<Vec<(String, f64)>, TrainError>>;
+type Measure<T> = Box<dyn FnMut(&T) -> Result<Vec<(String, f64)>, TrainError> + Send>;
 
 /// The metric that determines the best policy.
 pub const EVAL_RETURN: &str = "eval/mean_reward";
@@ -140,12 +153,14 @@ pub trait Start {
 }
 
 /// See [`Trainer::on_policy`].
+#[derive(Debug)]
 pub struct OnPolicyStart<E, L> {
     env: E,
     learner: L,
 }
 
 /// See [`Trainer::off_policy`].
+#[derive(Debug)]
 pub struct OffPolicyStart<E, L> {
     env: E,
     learner: L,
@@ -153,6 +168,7 @@ pub struct OffPolicyStart<E, L> {
 }
 
 /// See [`Trainer::of`].
+#[derive(Debug)]
 pub struct Ready<T>(T);
 
 impl<E, L> Start for OnPolicyStart<E, L>
@@ -192,6 +208,7 @@ impl<T: Training> Start for Ready<T> {
 }
 
 /// The run directory to use.
+#[derive(Debug)]
 enum Place {
     Nowhere,
     New(PathBuf),
@@ -217,6 +234,19 @@ pub struct TrainerBuilder<S: Start> {
     show_progress: Option<Vec<Curve>>,
     stop: StopToken,
     precision: Precision,
+}
+
+impl<S: Start> std::fmt::Debug for TrainerBuilder<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TrainerBuilder")
+            .field("run", &self.run)
+            .field("place", &self.place)
+            .field("checkpoint_secs", &self.checkpoint_secs)
+            .field("checkpoint_env_steps", &self.checkpoint_env_steps)
+            .field("metrics_csv", &self.metrics_csv)
+            .field("precision", &self.precision)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<S: Start> TrainerBuilder<S> {
@@ -319,7 +349,7 @@ impl<S: Start> TrainerBuilder<S> {
     /// Adds a function that is called after every iteration.
     pub fn callback(
         mut self,
-        callback: impl FnMut(&S::Training, &mut Iteration) -> Result<(), TrainError> + 'static,
+        callback: impl FnMut(&S::Training, &mut Iteration) -> Result<(), TrainError> + Send + 'static,
     ) -> Self {
         self.callbacks.push(Box::new(callback));
         self
@@ -348,7 +378,7 @@ impl<S: Start> TrainerBuilder<S> {
     pub fn measure_every(
         mut self,
         env_steps: u64,
-        measure: impl FnMut(&S::Training) -> Result<Vec<(String, f64)>, TrainError> + 'static,
+        measure: impl FnMut(&S::Training) -> Result<Vec<(String, f64)>, TrainError> + Send + 'static,
     ) -> Self {
         self.evaluation = Some(Evaluation { every_env_steps: env_steps, measure: Box::new(measure) });
         self

@@ -50,6 +50,7 @@ pub type UaraBatch = Autoreset<UaraSimulation>;
 ///
 /// # Episodes
 /// An episode ends after a number of steps (truncated) or, optionally, when all users are satisfied (terminated).
+#[derive(Debug)]
 pub struct UaraSimulation {
     networks: Networks,
     reward: RewardFunction,

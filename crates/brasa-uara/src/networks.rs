@@ -36,6 +36,7 @@ pub(crate) struct State {
 }
 
 /// Independent networks of one config.
+#[derive(Debug)]
 pub(crate) struct Networks {
     pub(crate) config: Arc<UaraConfig>,
     pub(crate) radio: Arc<Radio>,

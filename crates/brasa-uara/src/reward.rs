@@ -9,6 +9,7 @@ use crate::radio::{Link, Radio, dbm_to_mw};
 use crate::receiver::Receiver;
 
 /// Computes rewards; reuses its memory between steps.
+#[derive(Debug)]
 pub(crate) struct RewardFunction {
     reward: Reward,
     team: bool,

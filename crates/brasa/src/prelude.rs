@@ -10,3 +10,4 @@ pub use brasa_env::{
 pub use brasa_experiment::{App, ScenarioEntry, Section};
 pub use brasa_nn::MlpActorCritic;
 pub use brasa_train::{Run, Trainer, Training};
+pub use rand::RngExt;

@@ -11,6 +11,7 @@
 //! Nothing is read back from the device: the host knows which slots can be sampled, and only the device knows where
 //! episodes end.
 
+mod builder;
 mod config;
 mod host;
 mod n_step;
@@ -29,9 +30,11 @@ use rand::Rng;
 
 use crate::compact::{Compact, Packed, Precision};
 use crate::truncations::Watch;
+pub use builder::{ReplayBuilder, Transition};
 pub use config::{BufferError, PrioritizedConfig, ReplayConfig};
 use host::{fetch_rows, fetch_step};
 use n_step::NStepBatch;
+pub use priorities::SumTree;
 use priorities::{Drawn, Priorities};
 use ring::Ring;
 
@@ -245,7 +248,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// # Panics
     /// If the shape differs.
     pub fn begin(&mut self, obs: O) {
-        let obs = if self.run_device.is_some() { fetch_rows(&obs, &self.device) } else { obs };
+        let obs = self.fetched(obs);
         let slot = match self.ring.open() {
             Some(open) if self.begun => open,
             Some(open) => {
@@ -257,6 +260,11 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.write_obs(slot, obs);
         self.begun = true;
         self.linked = Tensor::zeros([self.n_rows], &self.device);
+    }
+
+    /// Rows where the buffer is.
+    fn fetched(&self, obs: O) -> O {
+        if self.run_device.is_some() { fetch_rows(&obs, &self.device) } else { obs }
     }
 
     /// Stores one step: the stored form of the action on the newest observation, and the result.

@@ -143,7 +143,7 @@ fn refuse<T>(path: &Path, reason: String) -> Result<T, EnergyError> {
 type Source = (PathBuf, Vec<u8>, BTreeMap<String, Vec<u8>>, Budget);
 
 fn open(wheel: &Path) -> Result<(Archive<File>, Vec<String>), EnergyError> {
-    let file = File::open(wheel).map_err(|source| EnergyError::Read { path: wheel.into(), source })?;
+    let file = File::open(wheel).map_err(|cause| EnergyError::Read { path: wheel.into(), cause })?;
     let archive = match Archive::new(file) {
         Ok(archive) => archive,
         Err(reason) => return refuse(wheel, format!("must be a `{SCHEMA}`, its folder, or a wheel, but {reason}")),
@@ -184,7 +184,7 @@ fn from_wheel(wheel: &Path, set: Option<&str>) -> Result<Source, EnergyError> {
 
 fn from_schema(path: &Path) -> Result<Source, EnergyError> {
     let path = if path.is_dir() { path.join(SCHEMA) } else { path.into() };
-    let mut schema = std::fs::read(&path).map_err(|source| EnergyError::Read { path: path.clone(), source })?;
+    let mut schema = std::fs::read(&path).map_err(|cause| EnergyError::Read { path: path.clone(), cause })?;
     let mut value = parse(&path, &schema)?;
     let mut folder = path.parent().unwrap_or(Path::new("")).to_owned();
     // The files are then beside the schema.
@@ -200,7 +200,7 @@ fn from_schema(path: &Path) -> Result<Source, EnergyError> {
         match std::fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(EnergyError::Read { path, source }),
+            Err(cause) => Err(EnergyError::Read { path, cause }),
         }
     };
     let files = named_files(&folder, &value, read)?;
@@ -291,7 +291,7 @@ fn check_empty(folder: &Path) -> Result<(), EnergyError> {
         Ok(None) => Ok(()),
         Ok(Some(_)) => refuse(folder, "must be an empty folder or none, but it has files".into()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(EnergyError::Write { path: folder.into(), source }),
+        Err(cause) => Err(EnergyError::Write { path: folder.into(), cause }),
     }
 }
 
@@ -316,7 +316,7 @@ fn write_and_rename(
     for (name, bytes) in files {
         let path = beside.join(name);
         let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, bytes));
-        written.map_err(|source| EnergyError::Write { path, source })?;
+        written.map_err(|cause| EnergyError::Write { path, cause })?;
     }
     let options = LoadOptions { accept_unlikely_pv: true, ..LoadOptions::default() };
     if District::read(Files::Folder(beside.into()), SCHEMA, options)? != *district {
@@ -326,5 +326,5 @@ fn write_and_rename(
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => std::fs::rename(beside, folder),
     };
-    renamed.map_err(|source| EnergyError::Write { path: folder.into(), source })
+    renamed.map_err(|cause| EnergyError::Write { path: folder.into(), cause })
 }

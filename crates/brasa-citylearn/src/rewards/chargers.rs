@@ -20,6 +20,7 @@ const IDLE_KWH: f64 = 0.1;
 /// - `close_soc / (hours to departure + 0.1)`, if the difference to the required state of charge can still be charged or discharged.
 /// - `extra_self_production` for charging while the building exports, and minus half of it for discharging.
 /// - `self_ev_consumption` for discharging while it imports, and minus half of it for charging.
+#[derive(Debug)]
 struct Chargers {
     weights: [f64; WEIGHTS.len()],
     physics: Physics,

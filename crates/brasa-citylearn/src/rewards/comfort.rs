@@ -6,6 +6,7 @@ use super::{Attributes, RewardClass, Seen, solar::Solar};
 
 /// Within the band around the set point the penalty is the distance, on the side where the device does too much; outside,
 /// the distance to a power. Without a mode of cooling or heating, the band is around both set points.
+#[derive(Debug)]
 struct Comfort {
     /// In K; that of the data without one.
     band_k: Option<f64>,
@@ -65,6 +66,7 @@ pub(super) fn make(attributes: &Attributes) -> Result<Box<dyn RewardClass>, Ener
 }
 
 /// The weighted sum of the penalty for storages and the one for temperatures.
+#[derive(Debug)]
 struct Both {
     comfort: Comfort,
     weights: [f64; 2],

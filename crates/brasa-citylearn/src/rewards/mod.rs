@@ -61,7 +61,7 @@ pub(super) struct SeenVehicle {
 }
 
 /// A class of rewards with its attributes.
-pub(super) trait RewardClass: Send + Sync {
+pub(super) trait RewardClass: std::fmt::Debug + Send + Sync {
     /// The reward of one building.
     fn reward(&self, seen: &Seen) -> f64;
 

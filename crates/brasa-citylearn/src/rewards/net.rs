@@ -5,6 +5,7 @@ use brasa_power::EnergyError;
 use super::{Attributes, RewardClass, Seen};
 
 /// CityLearn's default: `-max(E, 0)^k`, with the attribute `exponent`, 1 by default.
+#[derive(Debug)]
 struct Import {
     exponent: f64,
 }
@@ -21,6 +22,7 @@ pub(super) fn import(attributes: &Attributes) -> Result<Box<dyn RewardClass>, En
 }
 
 /// `-sign(E) 0.01 E^2 max(0, D)` with the net consumption `D` of the district.
+#[derive(Debug)]
 struct Marl;
 
 impl RewardClass for Marl {
@@ -35,6 +37,7 @@ pub(super) fn marl(attributes: &Attributes) -> Result<Box<dyn RewardClass>, Ener
 }
 
 /// `min(-E, 0)`: documented as a third power, which Python's order of operations makes linear.
+#[derive(Debug)]
 struct Independent;
 
 impl RewardClass for Independent {

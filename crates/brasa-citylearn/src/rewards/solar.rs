@@ -5,6 +5,7 @@ use brasa_power::EnergyError;
 use super::{Attributes, RewardClass, Seen};
 
 /// The sum over the storages of `-(1 + sign(E) soc) |E|`, with the net consumption `E` of the building.
+#[derive(Debug)]
 pub(super) struct Solar;
 
 impl RewardClass for Solar {

@@ -379,7 +379,7 @@ fn refused(change: impl FnOnce(&mut Value), file: Option<(&str, &str, &str)>, pa
         assert!(text.contains(from), "nothing to replace in {file}");
         std::fs::write(path, text.replacen(from, to, 1)).unwrap();
     }
-    let error = CityLearn::new(config(Physics::Clean, folder.path())).err().expect("it must be refused").to_string();
+    let error = CityLearn::new(config(Physics::Clean, folder.path())).expect_err("it must be refused").to_string();
     for part in parts {
         assert!(error.contains(part), "`{error}` does not say `{part}`");
     }

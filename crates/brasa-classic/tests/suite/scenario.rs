@@ -97,7 +97,7 @@ fn everybody_is_measured_alike() {
         let unknown = scenario.evaluate(Who::Baseline("magic"), &evaluation).expect_err("nobody is called so");
         assert!(unknown.to_string().contains("got `magic`; there are random, rule-based"), "{unknown}");
         assert_eq!(scenario.envs(Split::Train, 0..3).expect("a batch").n_envs(), 3);
-        scenario.envs(Split::Train, 0..0).err().expect("a batch of nothing");
+        scenario.envs(Split::Train, 0..0).expect_err("a batch of nothing");
     }
 }
 

@@ -49,6 +49,7 @@ pub type IquitosBatch = Autoreset<IquitosSimulation>;
 /// # Episodes
 /// An episode ends by truncation, at the end of the year or of the training window; the next one starts
 /// automatically. At the end of the year `next_obs` is the first step of the new year.
+#[derive(Debug)]
 pub struct IquitosSimulation {
     pub(crate) world: World,
     spec: EnvSpec,

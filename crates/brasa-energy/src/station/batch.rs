@@ -57,6 +57,7 @@ pub type StationBatch = Autoreset<StationSimulation>;
 /// # Episodes
 /// An episode starts at midnight with free sockets and ends by truncation. Cars that are still connected then are not
 /// counted as unmet.
+#[derive(Debug)]
 pub struct StationSimulation {
     pub(crate) world: World,
     spec: EnvSpec,

@@ -8,6 +8,7 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode};
 ///
 /// Wrappers that change rewards insert it inside themselves; wrappers that truncate episodes must be inside it. If an
 /// inner batch already keeps statistics, it only forwards them.
+#[derive(Debug)]
 pub struct EpisodeStats<B> {
     inner: B,
     spec: EnvSpec,

@@ -12,6 +12,7 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec};
 /// # Errors
 /// Every constructor returns [`EnvError::Space`] for observations with a shared part ([`EnvSpec::shared_width`]) and
 /// for observations that must not be normalized ([`EnvSpec::fixed_obs`]).
+#[derive(Debug)]
 pub struct NormalizeObs<B> {
     inner: B,
     moments: RunningMoments,

@@ -9,6 +9,7 @@ use crate::{BatchSlabs, EnvBatch, EnvError, field};
 ///
 /// `gamma` must equal the learner's. The return of a row restarts at 0 when its episode ends. Statistics of episodes
 /// use the unscaled rewards.
+#[derive(Debug)]
 pub struct ScaleReward<B> {
     inner: EpisodeStats<B>,
     gamma: f64,

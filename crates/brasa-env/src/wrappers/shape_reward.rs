@@ -22,6 +22,7 @@ use crate::{BatchSlabs, EnvBatch, EnvError, field};
 /// - the reward depends on `y_(t-1)`, which is not observed, so even the best critic has an error.
 ///
 /// Statistics of episodes use the original rewards, and so do evaluations without this wrapper.
+#[derive(Debug)]
 pub struct ShapeReward<B> {
     inner: EpisodeStats<B>,
     scale: f64,

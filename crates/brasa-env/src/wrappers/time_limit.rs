@@ -5,6 +5,7 @@ use ndarray::ArrayView2;
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, field};
 
 /// Truncates every episode that did not end within `max_steps` steps.
+#[derive(Debug)]
 pub struct TimeLimit<B> {
     inner: B,
     spec: EnvSpec,

@@ -60,7 +60,7 @@ fn errors_of_the_caller_end_the_episode() {
 #[test]
 fn only_one_environment_is_rendered() {
     let error =
-        |n, secs| RenderedBatch::new(walks(0..n).expect("they are sound"), secs, render).err().expect("it is wrong");
+        |n, secs| RenderedBatch::new(walks(0..n).expect("they are sound"), secs, render).expect_err("it is wrong");
     assert_eq!(error(2, 0.5).to_string(), "`n_envs` must be 1 for a rendered environment, got 2");
     assert_eq!(error(1, 0.0).to_string(), "`frame_secs` must be finite and above 0, got 0");
 }

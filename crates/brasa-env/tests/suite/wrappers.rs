@@ -61,18 +61,18 @@ fn a_restart_starts_the_count_again() {
 
 #[test]
 fn wrappers_refuse_what_makes_no_sense() {
-    let error = TimeLimit::new(clocks(1, Clock::endless()), 0).err().expect("0 is no limit");
+    let error = TimeLimit::new(clocks(1, Clock::endless()), 0).expect_err("0 is no limit");
     assert_eq!(error.to_string(), "`max_steps` must be at least 1, got 0");
     for gamma in [-0.1, 1.1, f64::NAN] {
-        let error = ScaleReward::new(clocks(1, Clock::endless()), gamma).err().expect("gamma is no discount");
+        let error = ScaleReward::new(clocks(1, Clock::endless()), gamma).expect_err("gamma is no discount");
         assert_eq!(error.to_string(), format!("`gamma` must be in [0, 1], got {gamma}"));
     }
     for scale in [0.0, -1.0, f64::INFINITY, f64::NAN] {
-        let error = ShapeReward::new(clocks(1, Clock::endless()), scale, 0.0).err().expect("it is no scale");
+        let error = ShapeReward::new(clocks(1, Clock::endless()), scale, 0.0).expect_err("it is no scale");
         assert_eq!(error.to_string(), format!("`reward_scale` must be finite and above 0, got {scale}"));
     }
     for smooth_lambda in [-0.1, 1.0, f64::NAN] {
-        let error = ShapeReward::new(clocks(1, Clock::endless()), 1.0, smooth_lambda).err().expect("it is no share");
+        let error = ShapeReward::new(clocks(1, Clock::endless()), 1.0, smooth_lambda).expect_err("it is no share");
         assert_eq!(error.to_string(), format!("`reward_smooth_lambda` must be in [0, 1), got {smooth_lambda}"));
     }
     let error = NormalizeObs::frozen(clocks(1, Clock::endless()), RunningMoments::new(3)).err();

@@ -110,6 +110,7 @@ impl StepResult {
 }
 
 /// The simulation of a building in an episode.
+#[derive(Debug)]
 pub(crate) struct World {
     pub rules: Arc<RulesConfig>,
     pub buildings: Arc<Vec<Building>>,
@@ -118,7 +119,7 @@ pub(crate) struct World {
 }
 
 /// Reused memory, and values derived from the state.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Scratch {
     /// Lengths of ways of occupants to the nearest exit around fires, without queues.
     exit_field: Vec<f64>,

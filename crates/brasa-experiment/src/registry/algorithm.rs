@@ -2,19 +2,20 @@
 
 use std::marker::PhantomData;
 use std::path::Path;
+use std::sync::Arc;
 
 use brasa_buffers::{Compact, Rollout, Transitions};
 use brasa_core::{Greedy, Obs, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs};
 use brasa_env::{EnvSpec, Extensions};
 use brasa_nn::{ActorCriticRole, Boxed, CriticsRole, Persist, Role, TeamValueRole, ValueRole};
-use brasa_train::{Checkpoint, Footprint, OffPolicy, OffPolicyConfig, OnPolicy, own_seed, restore_policy};
+use brasa_train::{Checkpoint, Footprint, OffPolicy, OffPolicyConfig, OnPolicy, restore_policy};
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{BoxedEnv, ExperimentObs, NetworkContext, NetworkPlan, Networks, Size, SizeOf};
 use crate::ExperimentError;
-use crate::policy::{Adapt, LoadedPolicy};
+use crate::policy::LoadedPolicy;
 use crate::session::{Context, Session};
 use crate::source::Source;
 
@@ -33,7 +34,7 @@ pub trait Algorithm: Send + Sync {
 }
 
 /// An algorithm with its settings and networks.
-pub trait Plan {
+pub trait Plan: Send {
     /// Whether the algorithm learns from stored transitions. The scale of rewards must then not change during training.
     fn replays(&self) -> bool;
 
@@ -74,7 +75,7 @@ pub trait Plan {
 }
 
 /// The environments and device for which a policy is loaded.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct PolicyContext<'a> {
     /// Spaces and sizes of the environments.
     pub spec: &'a EnvSpec,
@@ -86,12 +87,13 @@ pub struct PolicyContext<'a> {
 
 impl PolicyContext<'_> {
     /// The context of a network whose initial weights will be replaced.
-    fn network(&self) -> NetworkContext<'_> {
+    pub fn network(&self) -> NetworkContext<'_> {
         NetworkContext { spec: self.spec, extensions: self.extensions, device: self.device, seed: 0, index: 0 }
     }
 }
 
 /// The sections of an experiment, read one by one. The sections that are read belong to the algorithm.
+#[derive(Debug)]
 pub struct Sections<'a> {
     pub(crate) source: &'a Source,
     pub(crate) networks: &'a Networks,
@@ -161,12 +163,15 @@ impl Sections<'_> {
     }
 }
 
-/// The constructor of a learner of actor and critics.
-type NewOfActorAndCritics<A, C, L, E> = fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E>;
-
 /// The algorithms of a program.
 #[derive(Default)]
 pub struct Algorithms(pub(crate) Vec<Box<dyn Algorithm>>);
+
+impl std::fmt::Debug for Algorithms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|algorithm| algorithm.name())).finish()
+    }
+}
 
 impl Algorithms {
     /// Adds an algorithm of any form.
@@ -175,41 +180,53 @@ impl Algorithms {
     }
 
     /// Adds an on-policy algorithm with an actor-critic. `new` is its constructor, with network, settings and seed.
-    pub fn on_policy<C, L, E>(&mut self, name: &str, new: fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E>)
-    where
+    pub fn on_policy<C, L, E>(
+        &mut self,
+        name: &str,
+        new: impl Fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E> + Send + Sync + 'static,
+    ) where
         C: Settings,
         L: RolloutLearner,
         E: std::fmt::Display + 'static,
     {
+        let new = Arc::new(new);
         self.plan(name, move |name, sections| {
-            let (config, network) = (sections.config(name)?, sections.network()?);
-            Ok(Box::new(OnPolicyPlan { name: name.to_owned(), new, config, network }))
+            let (config, network): (C, NetworkPlan<ActorCriticRole>) = (sections.config(name)?, sections.network()?);
+            let (new, of_learner, section) = (new.clone(), network.clone(), name.to_owned());
+            let learner = move |context: &Context<'_>| {
+                let network = of_learner.build(&context.network(0))?;
+                new(network, config.clone(), context.seed()).map_err(ExperimentError::in_section(&section))
+            };
+            Ok(Box::new(RolloutPlan { name: name.to_owned(), learner: Box::new(learner), network }))
         });
     }
 
     /// Adds an off-policy algorithm with an actor and critics. `new` is its constructor, with actor, critics, settings and seed.
     /// `A` is the role of the actor.
-    pub fn actor_and_critics<A, C, L, E>(&mut self, name: &str, new: NewOfActorAndCritics<A, C, L, E>)
-    where
+    pub fn actor_and_critics<A, C, L, E>(
+        &mut self,
+        name: &str,
+        new: impl Fn(Boxed<A>, Boxed<CriticsRole>, C, u64) -> Result<L, E> + Send + Sync + 'static,
+    ) where
         A: Role,
         A::Object: Policy<Obs = Obs, Action = Tensor<2>, Extra = ()>,
         C: Settings,
         L: ReplayLearner<Obs>,
         E: std::fmt::Display + 'static,
     {
+        let new = Arc::new(new);
         self.plan(name, move |name, sections| {
-            let (config, section): (C, _) = (sections.config(name)?, name.to_owned());
+            let (config, section, new): (C, _, _) = (sections.config(name)?, name.to_owned(), new.clone());
             let (actor, critics) = (sections.network::<A>()?, sections.network::<CriticsRole>()?);
             let of_learner = actor.clone();
             let learner = move |context: &Context<'_>| {
                 let actor = of_learner.build(&context.network(0))?;
                 let critics = critics.build(&context.network(1))?;
-                new(actor, critics, config.clone(), own_seed(context.run.seed))
-                    .map_err(ExperimentError::in_section(&section))
+                new(actor, critics, config.clone(), context.seed()).map_err(ExperimentError::in_section(&section))
             };
             ReplayPlan::<Obs, L>::boxed(name, sections, learner, move |context, checkpoint, path| {
                 let actor = restored(&actor, context, checkpoint, path)?;
-                LoadedPolicy::restored(actor, context, checkpoint, path, no_adapt())
+                LoadedPolicy::restored(actor, context, checkpoint, path, unchanged)
             })
         });
     }
@@ -219,17 +236,18 @@ impl Algorithms {
     pub fn values<C, L, T, E>(
         &mut self,
         name: &str,
-        of_rows: fn(Boxed<ValueRole>, C) -> Result<L, E>,
-        of_team: fn(Boxed<TeamValueRole>, C) -> Result<T, E>,
+        of_rows: impl Fn(Boxed<ValueRole>, C) -> Result<L, E> + Send + Sync + 'static,
+        of_team: impl Fn(Boxed<TeamValueRole>, C) -> Result<T, E> + Send + Sync + 'static,
     ) where
         C: Settings,
         L: ReplayLearner<Obs>,
         T: ReplayLearner<TeamObs>,
         E: std::fmt::Display + 'static,
     {
+        let (of_rows, of_team) = (Arc::new(of_rows), Arc::new(of_team));
         self.plan(name, move |name, sections| match sections.prefers::<ValueRole, TeamValueRole>()? {
-            true => values_plan(name, sections, of_team),
-            false => values_plan(name, sections, of_rows),
+            true => values_plan(name, sections, of_team.clone()),
+            false => values_plan(name, sections, of_rows.clone()),
         });
     }
 
@@ -244,16 +262,16 @@ impl Algorithms {
 }
 
 /// Settings of an algorithm: a section of an experiment.
-pub trait Settings: Serialize + DeserializeOwned + Default + Clone + 'static {}
-impl<C: Serialize + DeserializeOwned + Default + Clone + 'static> Settings for C {}
+pub trait Settings: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static {}
+impl<C: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static> Settings for C {}
 
 /// An on-policy learner that experiments can run.
 pub trait RolloutLearner:
-    OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static
+    OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + Send + 'static
 {
 }
 impl<L> RolloutLearner for L where
-    L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + 'static
+    L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + Send + 'static
 {
 }
 
@@ -261,16 +279,18 @@ impl<L> RolloutLearner for L where
 pub trait ReplayLearner<O>:
     OffPolicyLearner<
         Batch = Transitions<O, Tensor<2>>,
-        Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + Send + 'static,
+        Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + Send + Sync + 'static,
     > + Persist
+    + Send
     + 'static
 {
 }
 impl<O, L> ReplayLearner<O> for L where
     L: OffPolicyLearner<
             Batch = Transitions<O, Tensor<2>>,
-            Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + Send + 'static,
+            Policy: RandomWarmup<Obs = O, Action = Tensor<2>> + Clone + Send + Sync + 'static,
         > + Persist
+        + Send
         + 'static
 {
 }
@@ -305,52 +325,40 @@ where
 }
 
 /// See [`Algorithms::on_policy`].
-struct OnPolicyPlan<C, L, E> {
+struct RolloutPlan<L> {
     name: String,
-    new: fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E>,
-    config: C,
+    learner: Box<NewLearner<L>>,
     network: NetworkPlan<ActorCriticRole>,
 }
 
-/// Adapts policies to other scenarios of the same kind.
-fn adapting(plan: &NetworkPlan<ActorCriticRole>) -> Adapt<Boxed<ActorCriticRole>> {
-    let adapt = plan.adapter();
-    Box::new(move |network, context| adapt(network, &context.network()))
-}
-
-impl<C, L, E> OnPolicyPlan<C, L, E>
-where
-    C: Settings,
-    E: std::fmt::Display + 'static,
-{
-    fn learner(&self, context: &Context<'_>) -> Result<L, ExperimentError> {
-        let network = self.network.build(&context.network(0))?;
-        (self.new)(network, self.config.clone(), own_seed(context.run.seed))
-            .map_err(ExperimentError::in_section(&self.name))
+impl<L> RolloutPlan<L> {
+    /// Adapts policies to other scenarios of the same kind.
+    fn adapting(
+        &self,
+    ) -> impl Fn(&Boxed<ActorCriticRole>, &PolicyContext<'_>) -> Result<Boxed<ActorCriticRole>, ExperimentError>
+    + Send
+    + Sync
+    + 'static {
+        let adapt = self.network.adapter();
+        move |network, context| adapt(network, &context.network())
     }
 }
 
-impl<C, L, E> Plan for OnPolicyPlan<C, L, E>
-where
-    C: Settings,
-    L: RolloutLearner,
-    E: std::fmt::Display + 'static,
-{
+impl<L: RolloutLearner> Plan for RolloutPlan<L> {
     fn replays(&self) -> bool {
         false
     }
 
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
-        let learner = context.recorded(self.learner(&context)?);
+        let learner = context.recorded((self.learner)(&context)?);
         let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run)?;
         let training = training.pipelined(context.is_pipelined());
-        let plan = self.network.clone();
-        Ok(Session::new(training, context.spec, move || adapting(&plan)))
+        Ok(Session::new(training, context.spec, self.adapting()))
     }
 
     fn footprint(&self, context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
-        let learner = || Ok(context.recorded(self.learner(context)?));
-        let gamma = self.learner(context)?.gamma();
+        let learner = || Ok(context.recorded((self.learner)(context)?));
+        let gamma = (self.learner)(context)?.gamma();
         let envs = |n| context.envs_of::<Obs>(n, gamma);
         OnPolicy::footprint(envs, learner, context.n_envs(), context.run)
     }
@@ -367,7 +375,7 @@ where
         path: &Path,
     ) -> Result<LoadedPolicy, ExperimentError> {
         let network = restored(&self.network, context, checkpoint, path)?;
-        LoadedPolicy::restored(network, context, checkpoint, path, adapting(&self.network))
+        LoadedPolicy::restored(network, context, checkpoint, path, self.adapting())
     }
 }
 
@@ -384,9 +392,10 @@ struct ReplayPlan<O, L> {
 }
 
 /// Makes a learner with its networks.
-type NewLearner<L> = dyn Fn(&Context<'_>) -> Result<L, ExperimentError>;
+type NewLearner<L> = dyn Fn(&Context<'_>) -> Result<L, ExperimentError> + Send + Sync;
 /// Loads the policy of a checkpoint at a path.
-type OfCheckpoint = dyn Fn(&PolicyContext<'_>, &Checkpoint, &Path) -> Result<LoadedPolicy, ExperimentError>;
+type OfCheckpoint =
+    dyn Fn(&PolicyContext<'_>, &Checkpoint, &Path) -> Result<LoadedPolicy, ExperimentError> + Send + Sync;
 
 impl<O, L> ReplayPlan<O, L>
 where
@@ -396,8 +405,11 @@ where
     fn boxed(
         name: &str,
         sections: &mut Sections<'_>,
-        learner: impl Fn(&Context<'_>) -> Result<L, ExperimentError> + 'static,
-        policy: impl Fn(&PolicyContext<'_>, &Checkpoint, &Path) -> Result<LoadedPolicy, ExperimentError> + 'static,
+        learner: impl Fn(&Context<'_>) -> Result<L, ExperimentError> + Send + Sync + 'static,
+        policy: impl Fn(&PolicyContext<'_>, &Checkpoint, &Path) -> Result<LoadedPolicy, ExperimentError>
+        + Send
+        + Sync
+        + 'static,
     ) -> Result<Box<dyn Plan>, ExperimentError> {
         let (name, off_policy) = (name.to_owned(), sections.config(OFF_POLICY)?);
         let (learner, policy) = (Box::new(learner), Box::new(policy));
@@ -423,7 +435,7 @@ where
         self.check()?;
         let envs = context.envs::<O>(learner.gamma())?;
         let training = OffPolicy::new(envs, learner, self.off_policy.clone(), context.run)?;
-        Ok(Session::new(training.pipelined(context.is_pipelined()), context.spec, no_adapt))
+        Ok(Session::new(training.pipelined(context.is_pipelined()), context.spec, unchanged))
     }
 
     fn footprint(&self, context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
@@ -456,7 +468,7 @@ where
 fn values_plan<R, C, L, E, O>(
     name: &str,
     sections: &mut Sections<'_>,
-    new: fn(Boxed<R>, C) -> Result<L, E>,
+    new: Arc<impl Fn(Boxed<R>, C) -> Result<L, E> + Send + Sync + 'static>,
 ) -> Result<Box<dyn Plan>, ExperimentError>
 where
     R: Role,
@@ -475,11 +487,11 @@ where
     };
     ReplayPlan::<O, L>::boxed(name, sections, learner, move |context, checkpoint, path| {
         let network = Greedy(restored(&network, context, checkpoint, path)?);
-        LoadedPolicy::restored(network, context, checkpoint, path, no_adapt())
+        LoadedPolicy::restored(network, context, checkpoint, path, unchanged)
     })
 }
 
 /// For policies that need no adaptation.
-fn no_adapt<P: Clone>() -> Adapt<P> {
-    Box::new(|policy: &P, _| Ok(policy.clone()))
+fn unchanged<P: Clone>(policy: &P, _: &PolicyContext<'_>) -> Result<P, ExperimentError> {
+    Ok(policy.clone())
 }

@@ -12,6 +12,12 @@ pub struct ExtraCommand {
     run: Box<Run>,
 }
 
+impl std::fmt::Debug for ExtraCommand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ExtraCommand").field(&self.arguments.get_name()).finish()
+    }
+}
+
 impl ExtraCommand {
     /// A command `name` with the arguments `A`; `run` returns the text for standard output.
     pub fn new<A: Args>(

@@ -1,7 +1,7 @@
 //! Networks by section name and role.
 
 use std::any::Any;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use brasa_env::{EnvRng, EnvSpec, Extensions, named_rng};
 use brasa_nn::{Boxed, Erase, Role};
@@ -14,7 +14,7 @@ use crate::ExperimentError;
 use crate::source::Source;
 
 /// The environments, device and seed of a network.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct NetworkContext<'a> {
     /// Spaces and sizes of the environments.
     pub spec: &'a EnvSpec,
@@ -52,27 +52,37 @@ pub struct NetworkKind<R: Role> {
     adapt: Option<Adapt<R>>,
 }
 
+impl<R: Role> std::fmt::Debug for NetworkKind<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NetworkKind").field("section", &self.section).finish_non_exhaustive()
+    }
+}
+
 /// How well a kind fits the environments. An experiment that names no network gets the kind with the highest number.
 type Fits = Box<dyn Fn(&EnvSpec, &Extensions) -> Option<u32> + Send + Sync>;
 /// Reads a section.
 type Read<R> = Box<dyn Fn(&Source, &str) -> Result<(toml::Value, Build<R>), ExperimentError> + Send + Sync>;
 /// Creates a network.
-type Build<R> = Box<dyn Fn(&NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError>>;
+type Build<R> = Box<dyn Fn(&NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError> + Send + Sync>;
 /// Adapts a network to a scenario with other extensions.
-type Adapt<R> = fn(&Boxed<R>, &NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError>;
+type Adapt<R> = Arc<dyn Fn(&Boxed<R>, &NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError> + Send + Sync>;
 
 impl<R: Role> NetworkKind<R> {
     /// A kind of network that `build` creates from the section `[SECTION]`.
-    pub fn new<C, M, E>(section: &str, build: fn(&C, &NetworkContext<'_>) -> Result<M, E>) -> Self
+    pub fn new<C, M, E>(
+        section: &str,
+        build: impl Fn(&C, &NetworkContext<'_>) -> Result<M, E> + Send + Sync + 'static,
+    ) -> Self
     where
-        C: Serialize + DeserializeOwned + Default + 'static,
+        C: Serialize + DeserializeOwned + Default + Send + Sync + 'static,
         M: Module + Erase<R> + 'static,
         E: std::fmt::Display + 'static,
     {
+        let build = Arc::new(build);
         let read = move |source: &Source, name: &str| {
             let config: C = source.section(name)?;
             let resolved = toml::Value::try_from(&config).map_err(ExperimentError::input)?;
-            let name = name.to_owned();
+            let (name, build) = (name.to_owned(), build.clone());
             let build = move |context: &NetworkContext<'_>| {
                 let network = build(&config, context);
                 network.map(Boxed::new).map_err(|error| ExperimentError::Input(format!("[{name}] {error}")))
@@ -91,21 +101,30 @@ impl<R: Role> NetworkKind<R> {
     }
 
     /// Sets how a trained network is adapted to a scenario with other extensions, such as other graphs.
-    pub fn adapts(mut self, adapt: Adapt<R>) -> Self {
-        self.adapt = Some(adapt);
+    pub fn adapts(
+        mut self,
+        adapt: impl Fn(&Boxed<R>, &NetworkContext<'_>) -> Result<Boxed<R>, ExperimentError> + Send + Sync + 'static,
+    ) -> Self {
+        self.adapt = Some(Arc::new(adapt));
         self
     }
 }
 
 /// The network of an experiment before it is created.
 pub struct NetworkPlan<R: Role> {
-    build: Rc<Build<R>>,
+    build: Arc<Build<R>>,
     adapt: Option<Adapt<R>>,
+}
+
+impl<R: Role> std::fmt::Debug for NetworkPlan<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NetworkPlan").finish_non_exhaustive()
+    }
 }
 
 impl<R: Role> Clone for NetworkPlan<R> {
     fn clone(&self) -> Self {
-        Self { build: Rc::clone(&self.build), adapt: self.adapt }
+        Self { build: Arc::clone(&self.build), adapt: self.adapt.clone() }
     }
 }
 
@@ -128,12 +147,12 @@ impl<R: Role> NetworkPlan<R> {
 
     /// [`NetworkPlan::adapt`] without the plan.
     pub(crate) fn adapter(&self) -> Adapt<R> {
-        self.adapt.unwrap_or(|network, _| Ok(network.clone()))
+        self.adapt.clone().unwrap_or_else(|| Arc::new(|network, _| Ok(network.clone())))
     }
 }
 
 /// The networks of a program.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Networks {
     /// Section and kind in the order of registration; each is a `NetworkKind<R>`.
     kinds: Vec<(String, Box<dyn Any + Send + Sync>)>,
@@ -181,6 +200,6 @@ impl Networks {
         let kind = self.of_role::<R>().find(|kind| kind.section == section);
         let kind = kind.ok_or_else(|| ExperimentError::Input(format!("[{section}] is no network for {}", R::NAME)))?;
         let (resolved, build) = (kind.read)(source, section)?;
-        Ok((resolved, NetworkPlan { build: Rc::new(build), adapt: kind.adapt }))
+        Ok((resolved, NetworkPlan { build: Arc::new(build), adapt: kind.adapt.clone() }))
     }
 }

@@ -58,6 +58,17 @@ pub struct ScenarioEntry<S = ()> {
     scenario: PhantomData<fn() -> S>,
 }
 
+impl<S> std::fmt::Debug for ScenarioEntry<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScenarioEntry")
+            .field("name", &self.name)
+            .field("sections", &self.sections)
+            .field("reward", &self.reward)
+            .field("programs", &self.programs)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Reads the settings of a scenario. Returns the settings with all defaults written out, and the scenario.
 type Make = Box<dyn Fn(&Source, &str) -> Result<(toml::Value, Box<dyn Scenario>), ExperimentError> + Send + Sync>;
 /// Adds remarks to a comparison.
@@ -73,6 +84,12 @@ pub struct RemarkContext<'a> {
     pub seed: u64,
     /// Metrics of the training run: one map per reading, oldest first; empty without a run.
     pub metrics: &'a [Map<String, Json>],
+}
+
+impl std::fmt::Debug for RemarkContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemarkContext").field("played", &self.played).field("seed", &self.seed).finish_non_exhaustive()
+    }
 }
 
 /// A scenario's remarks on a comparison.

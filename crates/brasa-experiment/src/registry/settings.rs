@@ -20,7 +20,7 @@ use crate::{Registry, TrainConfig};
 pub struct NoSettings {}
 
 /// What is known of a section without reading an experiment.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Described {
     /// Such as `network` or `scenario.room`.
     pub section: String,

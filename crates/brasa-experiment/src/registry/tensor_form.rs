@@ -21,6 +21,12 @@ pub struct TensorForm {
     team: MakeEnv<TeamObs>,
 }
 
+impl std::fmt::Debug for TensorForm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TensorForm").finish_non_exhaustive()
+    }
+}
+
 /// A form of observations that algorithms of experiments learn from.
 pub trait ExperimentObs: ObsForm + 'static {
     /// The constructor for observations of this form; `None` if there is none.

@@ -24,6 +24,16 @@ pub struct Section {
     pub(crate) data: MakeData,
 }
 
+impl std::fmt::Debug for Section {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Section")
+            .field("name", &self.name)
+            .field("shows", &self.shows)
+            .field("n_episodes", &self.n_episodes)
+            .finish_non_exhaustive()
+    }
+}
+
 type MakeData = Box<dyn Fn(&SectionContext<'_>) -> Result<Value, ExperimentError> + Send + Sync>;
 
 /// The input for the data of a section.
@@ -34,6 +44,15 @@ pub struct SectionContext<'a> {
     pub played: &'a [ControllerOutcomes],
     /// The policy.
     pub policy: &'a LoadedPolicy,
+}
+
+impl std::fmt::Debug for SectionContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SectionContext")
+            .field("played", &self.played)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SectionContext<'_> {

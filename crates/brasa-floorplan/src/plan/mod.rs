@@ -126,7 +126,7 @@ fn without_mark(text: &str) -> &str {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FloorPlanError> {
-    fs::read(path).map_err(|source| FloorPlanError::File { action: "read", path: path.into(), source })
+    fs::read(path).map_err(|cause| FloorPlanError::File { action: "read", path: path.into(), cause })
 }
 
 fn text(origin: &str, bytes: Vec<u8>) -> Result<String, FloorPlanError> {

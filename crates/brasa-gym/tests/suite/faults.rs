@@ -17,7 +17,7 @@ fn faulty(fault: &str) -> GymConfig {
 
 /// The error of an environment that cannot even be made.
 fn refused(config: &GymConfig) -> String {
-    GymVec::new(config, 0..2).err().expect("it cannot be made").to_string()
+    GymVec::new(config, 0..2).expect_err("it cannot be made").to_string()
 }
 
 #[track_caller]
@@ -89,7 +89,7 @@ fn ids_and_spaces_that_are_refused() {
     });
     assert_has(&error, &["`CartPole-v1`: make raised TypeError", "speed", "Traceback"]);
     assert_has(&refused(&faulty("make")), &["`brasa/Faulty-v0`: make raised ValueError: no such room", "Traceback"]);
-    let error = GymVec::new(&config("CartPole-v1"), 3..3).err().expect("a batch of nothing").to_string();
+    let error = GymVec::new(&config("CartPole-v1"), 3..3).expect_err("a batch of nothing").to_string();
     assert_eq!(error, "`n_envs` must be at least 1, got 0");
 }
 

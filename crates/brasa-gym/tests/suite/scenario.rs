@@ -13,7 +13,7 @@ fn scenario(config: GymConfig) -> Gymnasium {
 
 #[test]
 fn invalid_settings_start_nothing() {
-    let error = Gymnasium::new(GymConfig::default()).err().expect("it has no id").to_string();
+    let error = Gymnasium::new(GymConfig::default()).expect_err("it has no id").to_string();
     assert_eq!(error, "`id` must name an environment, got \"\"");
 }
 

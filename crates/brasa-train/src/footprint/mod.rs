@@ -3,6 +3,7 @@
 //! Buffers are computed exactly. What an update or an action takes depends on network, algorithm and backend, so it is measured:
 //! on few rows, then on twice as many, and so on. Tensors have a row per observation, so that the rest is a straight line.
 
+mod memory;
 mod off_policy;
 mod on_policy;
 
@@ -14,6 +15,7 @@ use brasa_core::{Explore, Policy, VecEnv};
 use brasa_device::measure;
 use brasa_nn::{Persist, draw_noise};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+pub use memory::{GrowsWith, MemoryPart, Placing};
 use serde::Serialize;
 
 use crate::iteration::WINDOW;
@@ -32,6 +34,9 @@ pub struct Footprint {
     pub gradients: f64,
     /// Bytes of the rollout or the replay buffer.
     pub stored: f64,
+    /// What these are called.
+    #[serde(skip)]
+    pub stored_as: &'static str,
     /// Whether these are in memory of the host whatever the device.
     pub stored_on_host: bool,
     /// Bytes that recorded gradient steps keep on a GPU; see [`brasa_core::Learner::record`].

@@ -78,6 +78,7 @@ where
             gradients,
             bookkeeping,
             stored,
+            stored_as: "replay buffer",
             stored_on_host: config.replay.on_host,
             recordings: 0.0,
             staging: n_rows as f64 * ((noise.width * size_of::<f32>()) as f64 + 2.0 * obs_bytes),

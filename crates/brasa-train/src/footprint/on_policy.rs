@@ -130,6 +130,7 @@ where
             gradients,
             bookkeeping,
             stored: RolloutBuffer::bytes(n_steps, n_rows, interval, &obs, &action),
+            stored_as: "rollout",
             stored_on_host: false,
             recordings: 0.0,
             staging: n_rows as f64 * (staged as f64 + 2.0 * obs.bytes_per_row()),

@@ -13,6 +13,7 @@ use crate::write_atomically;
 const STEPS: &str = "env_steps";
 
 /// Writes the readings of a JSON-lines file as comma-separated values, too. An empty field is a metric that a reading lacks.
+#[derive(Debug)]
 pub struct Csv {
     path: PathBuf,
     jsonl: PathBuf,

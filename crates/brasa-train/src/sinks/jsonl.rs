@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::write_atomically;
 
 /// Appends lines such as `{"env_steps":2048,"rollout/ep_rew_mean":21.5}`.
+#[derive(Debug)]
 pub struct Jsonl {
     file: File,
     line: Map<String, Value>,

@@ -18,6 +18,12 @@ use crate::{RunDir, RunDirError, TrainError};
 #[derive(Default)]
 pub struct Sinks(pub Vec<Box<dyn Sink>>);
 
+impl std::fmt::Debug for Sinks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Sinks").field(&self.0.len()).finish()
+    }
+}
+
 impl Sink for Sinks {
     fn scalar(&mut self, env_steps: u64, name: &str, value: f64) -> Result<(), SinkError> {
         self.0.iter_mut().try_for_each(|sink| sink.scalar(env_steps, name, value))
@@ -30,7 +36,7 @@ impl Sink for Sinks {
 
 /// The sinks of a run directory whose run has taken `env_steps` steps, with a table if `as_csv`.
 pub(crate) fn of_run_dir(run_dir: &RunDir, env_steps: u64, as_csv: bool) -> Result<Vec<Box<dyn Sink>>, TrainError> {
-    let failed = |path: &Path, source| TrainError::RunDir(RunDirError::Io { path: path.to_owned(), source });
+    let failed = |path: &Path, cause| TrainError::RunDir(RunDirError::Io { path: path.to_owned(), cause });
     let metrics = run_dir.file("metrics.jsonl");
     let jsonl = Jsonl::open(&metrics, env_steps).map_err(|error| failed(&metrics, error))?;
     let tensorboard = TensorBoard::create(run_dir.path(), env_steps).map_err(|error| failed(run_dir.path(), error))?;

@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use brasa_core::{Sink, SinkError};
 
 /// Appends scalars to an event file. A resumed run starts another file; TensorBoard joins them.
+#[derive(Debug)]
 pub struct TensorBoard {
     file: BufWriter<File>,
 }

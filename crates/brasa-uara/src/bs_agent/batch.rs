@@ -45,6 +45,7 @@ pub type BsAgentBatch = Autoreset<BsAgentSimulation>;
 /// # Figures
 /// Fraction of stations that connect their user, number of connected users, sum of the rates of
 /// connections in Mb/s, layers of video per station, and success.
+#[derive(Debug)]
 pub struct BsAgentSimulation {
     config: BsAgentConfig,
     spec: EnvSpec,

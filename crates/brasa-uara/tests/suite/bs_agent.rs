@@ -167,7 +167,7 @@ fn layers_follow_from_rates() {
 #[test]
 fn broken_settings_and_actions_are_named() {
     let error =
-        |config: BsAgentConfig| BsAgentSimulation::batch(config, 0..1).err().expect("an invalid config").to_string();
+        |config: BsAgentConfig| BsAgentSimulation::batch(config, 0..1).expect_err("an invalid config").to_string();
     assert_eq!(
         error(BsAgentConfig { users: 0, ..BsAgentConfig::default() }),
         "`users` must be between 1 and 10000, got 0"

@@ -143,7 +143,7 @@ fn exploration_that_follows_the_episode_needs_the_host() {
         DqnConfig { greedy_ramp: Some(GreedyRamp { min: 0.0, max: 0.9, increment: 0.003 }), ..DqnConfig::default() };
     let learner = team_learner(&env, Sharing::All, config);
     let run = Run { total_env_steps: 200, seed: 0 };
-    let error = OffPolicy::new(env, learner, OffPolicyConfig::default(), run).err().expect("ends are not known");
+    let error = OffPolicy::new(env, learner, OffPolicyConfig::default(), run).expect_err("ends are not known");
     assert!(error.to_string().contains("`env` must be on the host if exploration"), "{error}");
 }
 

@@ -21,6 +21,7 @@ mod off_policy;
 mod on_host;
 mod out_of_memory;
 mod pipeline;
+mod promises;
 mod shards;
 mod td3;
 mod team;

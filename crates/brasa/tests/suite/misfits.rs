@@ -47,8 +47,7 @@ fn misfits() -> [(usize, Space, &'static str); 4] {
 fn networks_of_other_sizes_are_refused_by_every_loop() {
     for (obs, action, part) in misfits() {
         let env = HostEnv::new(envs(2), &device());
-        let error =
-            Trainer::on_policy(env, ppo(obs, &action, 0.99)).build().err().expect("it does not fit").to_string();
+        let error = Trainer::on_policy(env, ppo(obs, &action, 0.99)).build().expect_err("it does not fit").to_string();
         assert!(error.contains(part), "{error}");
 
         let (policy, mut env) = (network(obs, &action), HostEnv::new(EpisodeStats::new(envs(2)), &device()));
@@ -63,7 +62,7 @@ fn networks_of_other_sizes_are_refused_by_every_loop() {
         let learner = Dqn::new(make(obs, n, rng), DqnConfig::default()).expect("it is valid");
         let env = HostEnv::new(envs(2), &device());
         let built = Trainer::off_policy(env, learner, OffPolicyConfig::default()).build();
-        let error = built.err().expect("it does not fit").to_string();
+        let error = built.expect_err("it does not fit").to_string();
         assert!(error.contains(part), "{error}");
     }
 }
@@ -72,7 +71,7 @@ fn networks_of_other_sizes_are_refused_by_every_loop() {
 fn environments_on_an_autodiff_device_are_refused() {
     let env = HostEnv::new(envs(2), &device().autodiff());
     let built = Trainer::on_policy(env, ppo(4, &Space::Discrete(2), 0.99)).build();
-    let error = built.err().expect("it is the wrong device").to_string();
+    let error = built.expect_err("it is the wrong device").to_string();
     assert!(error.contains("`env` must be on a device without autodiff"), "{error}");
 }
 
@@ -99,7 +98,7 @@ fn a_run_is_not_resumed_with_another_discount() {
         Trainer::on_policy(env, ppo(4, &Space::Discrete(2), gamma)).total_env_steps(64)
     };
     trainer(0.99).run_dir(&run).build().expect("all settings hold").run().expect("it trains");
-    let error = trainer(0.9).resume(&run).build().err().expect("its values have another discount").to_string();
+    let error = trainer(0.9).resume(&run).build().expect_err("its values have another discount").to_string();
     assert!(error.contains("its discount `gamma` is 0.99, that of this run 0.9"), "{error}");
     trainer(0.99).resume(&run).build().expect("it is the same run");
 }

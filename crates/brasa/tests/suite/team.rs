@@ -17,6 +17,7 @@ use burn::tensor::Tensor;
 use ndarray::ArrayView2;
 
 /// Two agents with two actions each; their joint action moves between four states, which both observe one-hot.
+#[derive(Debug)]
 struct Bits {
     states: Vec<usize>,
     first: usize,
@@ -240,7 +241,7 @@ fn following_episodes() -> DqnConfig {
 fn several_environments_cannot_be_followed() {
     let env = team(2, 10);
     let learner = learner(&env, Sharing::Independent, following_episodes());
-    let error = start(env, learner, quick(), 500).err().expect("there are two");
+    let error = start(env, learner, quick(), 500).expect_err("there are two");
     let message = "`n_envs` must be 1 if exploration or targets depend on the step of the episode, got 2";
     assert_eq!(error.to_string(), message);
 }

@@ -8,6 +8,8 @@ use brasa::ppo::{Ppo, PpoConfig};
 use brasa::prelude::*;
 use brasa::train::{Ending, OnPolicy, OnPolicyStart, RunDir, StopToken, TrainError, TrainerBuilder};
 use brasa_test::device;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 type Envs = TimeLimit<EnvVec<CartPole>>;
 type Training4 = OnPolicy<HostEnv<Envs>, Ppo<MlpActorCritic>>;
@@ -42,20 +44,20 @@ fn weights(training: &Training4) -> Vec<f32> {
 fn a_run_leaves_metrics_checkpoints_and_the_best_policy() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("run");
-    let seen = std::rc::Rc::new(std::cell::Cell::new(0));
-    let count = std::rc::Rc::clone(&seen);
+    let seen = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&seen);
     let mut trainer = builder()
         .run_dir(&path)
         .evaluate_every(512, envs(5))
         .callback(move |training: &Training4, iteration| {
-            count.set(count.get() + 1);
+            count.fetch_add(1, Ordering::Relaxed);
             iteration.metrics.push(("own/steps".into(), training.counters().env_steps as f64));
             Ok(())
         })
         .build()
         .expect("everything stands");
     assert_eq!(trainer.run().expect("it trains"), Ending::Done);
-    assert_eq!(seen.get(), 2048 / 256);
+    assert_eq!(seen.load(Ordering::Relaxed), 2048 / 256);
     let best = trainer.best_return().expect("it was evaluated");
 
     let run_dir = RunDir::open(&path).expect("it is a run");
@@ -122,7 +124,7 @@ fn a_stopped_run_goes_on_bit_for_bit() {
     assert_eq!(first.run().expect("it trains"), Ending::Stopped);
     assert_eq!(first.training().counters().env_steps, 1024);
     // As long as it lives the directory is its own.
-    let message = builder().start_or_resume(&path).build().err().expect("it is locked").to_string();
+    let message = builder().start_or_resume(&path).build().expect_err("it is locked").to_string();
     assert!(message.contains("in use by process"), "{message}");
     drop(first);
     let mut second = builder().start_or_resume(&path).build().expect("it goes on");
@@ -134,7 +136,7 @@ fn a_stopped_run_goes_on_bit_for_bit() {
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let message = |builder: Builder| builder.build().err().expect("it is wrong").to_string();
+    let message = |builder: Builder| builder.build().expect_err("it is wrong").to_string();
     assert_eq!(message(builder().total_env_steps(0)), "`total_env_steps` must be at least 1, got 0");
     assert_eq!(message(builder().checkpoint_every_secs(0.0)), "`checkpoint_secs` must be finite and above 0, got 0");
     assert_eq!(message(builder().evaluate_every(0, envs(1))), "`evaluate_every` must be at least 1, got 0");
@@ -142,7 +144,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     let env =
         HostEnv::new(brasa::env::wrappers::NormalizeObs::watching(envs(4)).expect("it may be normalized"), &device());
     let learner = ppo(env.spec(), 64);
-    let watched = Trainer::on_policy(env, learner).build().err().expect("it is wrong").to_string();
+    let watched = Trainer::on_policy(env, learner).build().expect_err("it is wrong").to_string();
     assert!(watched.starts_with("`env` must normalize its observations itself (`NormalizeObs::new`"), "{watched}");
     assert!(message(builder().resume(dir.path().join("nowhere"))).contains("is not a run directory"));
     std::fs::write(dir.path().join("thesis.txt"), "irreplaceable").expect("the directory can be written");
@@ -154,7 +156,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     builder().total_env_steps(256).run_dir(&run).build().expect("it stands").run().expect("it trains");
     let env = HostEnv::new(envs(8), &device());
     let learner = ppo(env.spec(), 64);
-    let error = Trainer::on_policy(env, learner).resume(&run).build().err().expect("there were four environments");
+    let error = Trainer::on_policy(env, learner).resume(&run).build().expect_err("there were four environments");
     assert!(matches!(error, TrainError::Env(_)), "{error}");
     assert!(error.to_string().contains("it holds 4 environments, the batch 8"), "{error}");
 }
@@ -166,7 +168,7 @@ fn a_network_without_autodiff_cannot_be_trained() {
     let rng = &mut named_rng(0, "weights", 0);
     let network =
         MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &action, &device(), rng).expect("it is valid");
-    let error = Ppo::new(network, PpoConfig::default(), 0).err().expect("it cannot learn");
+    let error = Ppo::new(network, PpoConfig::default(), 0).expect_err("it cannot learn");
     assert!(error.to_string().contains("must be on an autodiff device"), "{error}");
 }
 

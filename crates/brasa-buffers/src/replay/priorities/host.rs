@@ -5,16 +5,37 @@ use std::ops::Range;
 /// Children per node: a cache line, and seven levels for a million leaves.
 const FAN: usize = 8;
 
-/// A sum tree in 64 bits: level 0 holds the leaves, every further level the sums over `FAN` neighbors.
+/// Numbers with their sum, of which one is found by its share: what proportional prioritized replay (Schaul et al. 2016) samples from.
+///
+/// A change and a search take a few steps for a million numbers. Every sum is computed anew from its parts, in 64 bits: errors do not add up.
+/// [`ReplayBuffer`](crate::ReplayBuffer) has such a tree inside; this one is for a memory of one's own.
+///
+/// ```
+/// use brasa_buffers::SumTree;
+///
+/// let mut tree = SumTree::new(4);
+/// for (place, priority) in [1.0, 0.0, 3.0, 2.0].into_iter().enumerate() {
+///     tree.set(place, priority);
+/// }
+/// assert_eq!(tree.total(), 6.0);
+/// // The numbers lie one after the other on a line of length 6.
+/// assert_eq!([0.0, 0.9, 1.0, 3.9, 4.0].map(|point| tree.find(point)), [0, 0, 2, 2, 3]);
+/// ```
 #[derive(Debug, Clone)]
-pub(super) struct HostTree {
+pub struct SumTree {
+    /// Level 0 holds the numbers, every further level the sums over `FAN` neighbors.
     levels: Vec<Vec<f64>>,
-    /// The largest leaf so far.
-    pub largest: f64,
+    /// The largest number so far.
+    pub(super) largest: f64,
 }
 
-impl HostTree {
+impl SumTree {
+    /// A tree of `n_leaves` zeros.
+    ///
+    /// # Panics
+    /// If there is none.
     pub fn new(n_leaves: usize) -> Self {
+        assert!(n_leaves > 0, "a tree has a number");
         let mut levels = vec![vec![0.0; n_leaves]];
         let mut width = n_leaves;
         while width > 1 {
@@ -24,30 +45,50 @@ impl HostTree {
         Self { levels, largest: 1.0 }
     }
 
+    /// How many numbers there are.
+    #[allow(clippy::len_without_is_empty, reason = "there is one")]
+    pub fn len(&self) -> usize {
+        self.levels[0].len()
+    }
+
+    /// The number at `leaf`.
+    ///
+    /// # Panics
+    /// If there are fewer.
     pub fn get(&self, leaf: usize) -> f64 {
         self.levels[0][leaf]
     }
 
+    /// All numbers.
     pub fn leaves(&self) -> &[f64] {
         &self.levels[0]
     }
 
-    pub fn sum(&self) -> f64 {
+    /// The sum of all numbers.
+    pub fn total(&self) -> f64 {
         self.levels[self.levels.len() - 1][0]
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.levels.iter().map(|level| level.len() * size_of::<f64>()).sum()
     }
 
+    /// Replaces the number at `leaf`, by one that is at least 0.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn set(&mut self, leaf: usize, value: f64) {
+        self.fill(leaf..leaf + 1, value);
+    }
+
     /// Sets all leaves in `range` to `value`.
-    pub fn fill(&mut self, range: Range<usize>, value: f64) {
+    pub(super) fn fill(&mut self, range: Range<usize>, value: f64) {
         self.levels[0][range.clone()].fill(value);
         self.sum_up(range);
     }
 
     /// Replaces a leaf that is above 0.
-    pub fn replace(&mut self, leaf: usize, value: f64) {
+    pub(super) fn replace(&mut self, leaf: usize, value: f64) {
         if self.levels[0][leaf] > 0.0 {
             self.largest = self.largest.max(value);
             self.levels[0][leaf] = value;
@@ -55,14 +96,14 @@ impl HostTree {
         }
     }
 
-    pub fn set_leaves(&mut self, largest: f64, leaves: &[f64]) {
+    pub(super) fn set_leaves(&mut self, largest: f64, leaves: &[f64]) {
         self.largest = largest;
         self.levels[0].fill(0.0);
         self.levels[0][..leaves.len()].copy_from_slice(leaves);
         self.sum_up(0..self.levels[0].len());
     }
 
-    /// The first leaf at which the cumulative sum exceeds `point`; never a leaf of 0.
+    /// The first number at which the sum of all up to it exceeds `point`, from 0 to [`SumTree::total`]; never one that is 0, unless all are.
     pub fn find(&self, mut point: f64) -> usize {
         let mut node = 0;
         for level in self.levels.iter().rev().skip(1) {

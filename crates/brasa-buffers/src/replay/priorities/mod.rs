@@ -17,7 +17,7 @@ use std::ops::Range;
 use brasa_device::runs_on_host;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use device::DeviceTree;
-use host::HostTree;
+pub use host::SumTree;
 use rand::{Rng, RngExt};
 
 use super::config::PrioritizedConfig;
@@ -34,7 +34,7 @@ pub(super) struct Priorities {
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "a buffer has one")]
 enum Tree {
-    Host(HostTree),
+    Host(SumTree),
     Device(DeviceTree),
 }
 
@@ -54,7 +54,7 @@ impl Priorities {
     /// Either implementation on any device; tests compare the two.
     pub fn in_form(config: &PrioritizedConfig, n_rows: usize, device: &Device, on_host: bool) -> Self {
         let tree = match on_host {
-            true => Tree::Host(HostTree::new(n_rows)),
+            true => Tree::Host(SumTree::new(n_rows)),
             false => Tree::Device(DeviceTree::new(n_rows, device)),
         };
         Self { tree, alpha: config.alpha, epsilon: config.epsilon, device: device.clone() }
@@ -90,7 +90,7 @@ impl Priorities {
         let n = points.len();
         match &self.tree {
             Tree::Host(tree) => {
-                let sum = tree.sum();
+                let sum = tree.total();
                 let rows: Vec<usize> = points.into_iter().map(|point| tree.find(point * sum)).collect();
                 let priority: Vec<f64> = rows.iter().map(|row| tree.get(*row)).collect();
                 let least = priority.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,0 +1,266 @@
+//! A buffer from the spec of its environments alone, and transitions of one environment as numbers.
+
+use std::marker::PhantomData;
+
+use brasa_core::env::{BatchSlabs, EnvSpec};
+use brasa_core::{Obs, ObsForm, ObsParts, StepBatch, Successor};
+use brasa_device::open_named;
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig};
+use crate::{Compact, Precision};
+
+/// Settings of a [`ReplayBuffer`]; made by [`ReplayBuffer::builder`].
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct ReplayBuilder<'a, O> {
+    spec: &'a EnvSpec,
+    config: ReplayConfig,
+    gamma: f64,
+    device: Option<Device>,
+    obs: PhantomData<fn() -> O>,
+}
+
+impl<O: ObsForm + Compact> ReplayBuffer<O, Tensor<2>> {
+    /// A buffer for environments of `spec`. Every setting has a default: a million transitions, a discount of 0.99, uniform sampling, the CPU.
+    ///
+    /// ```
+    /// use brasa_buffers::{EnvSpec, Obs, ReplayBuffer, Space, Transition};
+    ///
+    /// let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["place"]), Space::Discrete(2), 1);
+    /// let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(1000).gamma(0.9).build()?;
+    /// // A walk of three steps that ends at the goal.
+    /// for (place, next) in [(0.0, 0.3), (0.3, 0.6), (0.6, 1.0)] {
+    ///     let step = Transition::new(&[place], &[1.0], -1.0, &[next]);
+    ///     replay.push_one(&if next == 1.0 { step.terminated() } else { step })?;
+    /// }
+    /// let batch = replay.sample(64, 0.0, &mut brasa_buffers::named_rng(0, "example", 0));
+    /// // The target of a value is `reward + discount * value(next_obs)`; the discount is 0 behind the end.
+    /// let discounts: Vec<f32> = batch.discount.into_data().iter::<f32>().collect();
+    /// assert!(discounts.contains(&0.0) && discounts.contains(&0.9));
+    /// # Ok::<(), brasa_buffers::BufferError>(())
+    /// ```
+    pub fn builder(spec: &EnvSpec) -> ReplayBuilder<'_, O> {
+        ReplayBuilder { spec, config: ReplayConfig::default(), gamma: 0.99, device: None, obs: PhantomData }
+    }
+}
+
+impl<O: ObsForm + Compact> ReplayBuilder<'_, O> {
+    /// All settings of the buffer.
+    pub fn config(mut self, config: ReplayConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// See [`ReplayConfig::capacity`].
+    pub fn capacity(mut self, capacity: usize) -> Self {
+        self.config.capacity = capacity;
+        self
+    }
+
+    /// See [`ReplayConfig::n_step`].
+    pub fn n_step(mut self, n_step: usize) -> Self {
+        self.config.n_step = n_step;
+        self
+    }
+
+    /// See [`ReplayConfig::precision`].
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.config.precision = precision;
+        self
+    }
+
+    /// Samples by priority: see [`ReplayConfig::prioritized`].
+    pub fn prioritized(mut self, config: PrioritizedConfig) -> Self {
+        self.config.prioritized = Some(config);
+        self
+    }
+
+    /// Discount per step.
+    pub fn gamma(mut self, gamma: f64) -> Self {
+        self.gamma = gamma;
+        self
+    }
+
+    /// The device of the buffer and of what is sampled, without autodiff.
+    pub fn device(mut self, device: &Device) -> Self {
+        self.device = Some(device.clone());
+        self
+    }
+
+    /// The buffer.
+    ///
+    /// # Errors
+    /// As [`ReplayBuffer::new`]. [`BufferError::Device`] without [`ReplayBuilder::device`] if the backend of the CPU is not compiled in.
+    pub fn build(self) -> Result<ReplayBuffer<O, Tensor<2>>, BufferError> {
+        let device = self.device.map_or_else(|| open_named("cpu"), Ok)?;
+        let obs = O::assemble(ObsParts::upload(self.spec, &BatchSlabs::new(self.spec), &device));
+        let action = Tensor::zeros([self.spec.n_rows(), self.spec.action.width()], &device);
+        ReplayBuffer::new(&self.config, &obs, &action, self.gamma, self.spec, &device)
+    }
+}
+
+/// One step of one environment, as numbers in the memory of the CPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[must_use]
+pub struct Transition<'a> {
+    /// The observation on which the action was chosen.
+    pub obs: &'a [f32],
+    /// The action.
+    pub action: &'a [f32],
+    /// The reward.
+    pub reward: f32,
+    /// The observation after the step, before any reset.
+    pub next_obs: &'a [f32],
+    /// Whether the episode ended by the rules of the task: no bootstrap.
+    pub terminated: bool,
+    /// Whether the episode was cut by a limit: the next observation is bootstrapped.
+    pub truncated: bool,
+}
+
+impl<'a> Transition<'a> {
+    /// A step within an episode.
+    pub fn new(obs: &'a [f32], action: &'a [f32], reward: f32, next_obs: &'a [f32]) -> Self {
+        Self { obs, action, reward, next_obs, terminated: false, truncated: false }
+    }
+
+    /// As the last step of an episode that ended by the rules of the task.
+    pub fn terminated(self) -> Self {
+        Self { terminated: true, ..self }
+    }
+
+    /// With the two flags of a step, for environments that give them.
+    pub fn ended(self, (terminated, truncated): (bool, bool)) -> Self {
+        Self { terminated, truncated, ..self }
+    }
+
+    /// As the last step of an episode that was cut by a limit.
+    pub fn truncated(self) -> Self {
+        Self { truncated: true, ..self }
+    }
+}
+
+impl ReplayBuffer<Obs, Tensor<2>> {
+    /// Stores a step of one environment. Steps come in their order. An episode that has not ended goes on with the next one, whose
+    /// observation is then [`Transition::next_obs`] of this one.
+    ///
+    /// # Errors
+    /// As [`ReplayBuffer::push`].
+    ///
+    /// # Panics
+    /// If the buffer is for several environments or masks, or a slice has another length.
+    #[track_caller]
+    pub fn push_one(&mut self, transition: &Transition<'_>) -> Result<(), BufferError> {
+        let Transition { obs, action, reward, next_obs, terminated, truncated } = *transition;
+        let (like_obs, like_action) = &self.like;
+        assert!(self.n_rows == 1 && like_obs.mask.is_none(), "a buffer for one environment without masks");
+        let widths = [&like_obs.values, like_action].map(|tensor| tensor.dims()[1]);
+        assert!(
+            [obs.len(), action.len()] == widths && next_obs.len() == widths[0],
+            "an observation has {} numbers and an action {}",
+            widths[0],
+            widths[1]
+        );
+        let device = self.run_device.as_ref().unwrap_or(&self.device).clone();
+        let row = |numbers: &[f32]| -> Tensor<2> {
+            Tensor::from_data(TensorData::new(numbers.to_vec(), [1, numbers.len()]), &device)
+        };
+        let number = |value: f32| Tensor::<1>::from_floats([value], &device);
+        let flag = |flag: bool| number(f32::from(u8::from(flag)));
+        let (observed, next) = (Obs::new(row(obs)), Obs::new(row(next_obs)));
+        match self.ring.open() {
+            // Where an episode has ended, the newest observation is not that of its successor.
+            Some(open) => self.write_obs(open, self.fetched(observed)),
+            None => self.begin(observed),
+        }
+        let successor = match (terminated, truncated) {
+            (_, true) => Successor::Rows(next.clone()),
+            (true, false) => Successor::Terminal,
+            (false, false) => Successor::Same,
+        };
+        let (reward, terminated, truncated) = (number(reward), flag(terminated), flag(truncated));
+        let step = StepBatch { obs: next, successor, reward, terminated, truncated, elapsed: None };
+        self.push(row(action), &step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brasa_core::env::{Space, named_rng};
+    use rand::RngExt;
+
+    /// Episodes of random lengths in a small ring, which end in every way: what is sampled is what the same steps of a batch give, which know the
+    /// observation after a reset at once.
+    #[test]
+    fn steps_one_by_one_are_those_of_a_batch() {
+        let device = brasa_test::device();
+        let spec = EnvSpec::new(Space::uniform_box(0.0, 1e6, ["place", "half"]), Space::Discrete(3), 1);
+        for (n_step, prioritized) in [(1, false), (3, false), (3, true)] {
+            let builder = || {
+                let builder =
+                    ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).n_step(n_step).gamma(0.9).device(&device);
+                if prioritized { builder.prioritized(PrioritizedConfig::default()) } else { builder }
+            };
+            let [mut one_by_one, mut batch] = [(); 2].map(|()| builder().build().expect("a buffer"));
+            let rng = &mut named_rng(0, "test", n_step as u64);
+            let tensor = |numbers: &[f32]| -> Tensor<2> {
+                Tensor::from_data(TensorData::new(numbers.to_vec(), [1, numbers.len()]), &device)
+            };
+            let mut place = 0.0f32;
+            let mut now = [place, place / 2.0];
+            batch.begin(Obs::new(tensor(&now)));
+            for _ in 0..300 {
+                place += 1.0;
+                let (next, action, reward) =
+                    ([place, place / 2.0], [rng.random_range(0..3) as f32], rng.random::<f32>());
+                let (terminated, truncated) = (rng.random_bool(0.1), rng.random_bool(0.1));
+                let transition = Transition { terminated, truncated, ..Transition::new(&now, &action, reward, &next) };
+                one_by_one.push_one(&transition).expect("it is stored");
+                if terminated || truncated {
+                    place += 10.0;
+                }
+                let after = [place, place / 2.0];
+                let number = |value: f32| Tensor::<1>::from_floats([value], &device);
+                let step = StepBatch {
+                    obs: Obs::new(tensor(&after)),
+                    successor: Successor::Rows(Obs::new(tensor(&next))),
+                    reward: number(reward),
+                    terminated: number(f32::from(u8::from(terminated))),
+                    truncated: number(f32::from(u8::from(truncated))),
+                    elapsed: None,
+                };
+                batch.push(tensor(&action), &step).expect("it is stored");
+                now = after;
+                let sampled = [&one_by_one, &batch].map(|replay| {
+                    let drawn = replay.sample(16, 0.5, &mut named_rng(1, "test", 0));
+                    let flat = |tensor: Tensor<2>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
+                    let line = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
+                    [
+                        flat(drawn.obs.values),
+                        flat(drawn.action),
+                        flat(drawn.next_obs.values),
+                        line(drawn.reward),
+                        line(drawn.discount),
+                    ]
+                });
+                let [[obs, action, next, reward, discount], expected] = sampled;
+                assert_eq!([&obs, &action, &reward, &discount], [0, 1, 3, 4].map(|i| &expected[i]));
+                // Nobody reads what follows the end of a task.
+                let alike = next.chunks(2).zip(expected[2].chunks(2)).zip(&discount);
+                assert!(
+                    alike.into_iter().all(|((a, b), discount)| a == b || *discount == 0.0),
+                    "{next:?} {expected:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "an observation has 2 numbers and an action 1")]
+    fn a_slice_of_another_length_is_the_callers_bug() {
+        let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["a", "b"]), Space::Discrete(3), 1);
+        let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).build().expect("a buffer");
+        let _ = replay.push_one(&Transition::new(&[0.0], &[1.0], 0.0, &[0.0]));
+    }
+}

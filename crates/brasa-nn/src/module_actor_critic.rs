@@ -1,0 +1,154 @@
+//! Any module of Burn as an actor-critic.
+
+use brasa_core::env::{BatchSlabs, EnvSpec};
+use brasa_core::{
+    ActionSizes, ActorCritic, Decision, Evaluation, Explore, NetworkSizes, NoiseSpec, Obs, ObsForm, ObsParts, Policy,
+};
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+
+use crate::distribution::{categorical, gaussian};
+use crate::linear::leaf;
+use crate::{Heads, NnError};
+
+/// A module of one's own that [`ModuleActorCritic`] makes an actor-critic.
+pub trait ActorCriticModule: Module {
+    /// The outputs of the actor, `[n_rows, outputs]`, and the values, `[n_rows]`. The outputs are the logits of choices, one after the other, or
+    /// the means of continuous actions.
+    fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>);
+}
+
+/// A module of one's own as an actor-critic for PPO and A2C: its outputs are logits of choices, or means of continuous actions with a trained
+/// standard deviation per dimension. Masks, sampling, log-probabilities and entropies are those of [`ActionHead`](crate::ActionHead).
+///
+/// ```
+/// use brasa_core::env::{EnvSpec, Space};
+/// use brasa_core::{ActorCritic, Obs};
+/// use brasa_nn::{ActorCriticModule, ModuleActorCritic};
+/// use burn::module::Module;
+/// use burn::nn::{Linear, LinearConfig};
+/// use burn::tensor::Tensor;
+///
+/// #[derive(Module, Debug)]
+/// struct Network {
+///     body: Linear,
+///     actor: Linear,
+///     critic: Linear,
+/// }
+///
+/// impl ActorCriticModule for Network {
+///     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
+///         let features = self.body.forward(obs.values).tanh();
+///         (self.actor.forward(features.clone()), self.critic.forward(features).squeeze_dim(1))
+///     }
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?.autodiff();
+/// let layer = |inputs, outputs| LinearConfig::new(inputs, outputs).init(&device);
+/// let network = Network { body: layer(4, 64), actor: layer(64, 2), critic: layer(64, 1) };
+/// let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["a", "b", "c", "d"]), Space::Discrete(2), 8);
+/// let policy = ModuleActorCritic::new(network, &spec)?;
+/// assert_eq!(policy.value(Obs::new(Tensor::zeros([8, 4], &device))).dims(), [8]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Module, Debug)]
+pub struct ModuleActorCritic<M: Module> {
+    network: M,
+    /// Logarithms of standard deviations, `[outputs]`, for continuous actions.
+    log_std: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    heads: Heads,
+    #[module(skip)]
+    sizes: NetworkSizes,
+}
+
+impl<M: ActorCriticModule> ModuleActorCritic<M> {
+    /// `network` on an autodiff device. It is called once, on observations of zeros.
+    ///
+    /// # Errors
+    /// [`NnError::Space`] for a network without parameters, and if the shape of its results does not fit the actions of `spec`.
+    pub fn new(network: M, spec: &EnvSpec) -> Result<Self, NnError> {
+        let heads = Heads::new(&spec.action, false)?;
+        let Some(device) = network.devices().into_iter().next() else {
+            return Err(NnError::Space("a module without parameters cannot be trained".into()));
+        };
+        let plain = device.clone().without_autodiff();
+        let obs = Obs::assemble(ObsParts::upload(spec, &BatchSlabs::new(spec), &plain));
+        let n_rows = spec.n_rows();
+        let (outputs, values) = network.valid().forward(obs);
+        let (found, expected) = ((outputs.dims(), values.dims()), ([n_rows, heads.outputs()], [n_rows]));
+        if found != expected {
+            return Err(NnError::Space(format!(
+                "for {n_rows} rows and these actions a network must return tensors of shapes {:?} and {:?}, got {:?} and {:?}",
+                expected.0, expected.1, found.0, found.1
+            )));
+        }
+        let log_std = match &heads {
+            Heads::Choice(_) => None,
+            Heads::Real { .. } => Some(leaf(Tensor::zeros([heads.outputs()], &device))),
+        };
+        let sizes = NetworkSizes { obs: spec.obs.width(), action: ActionSizes::of(&spec.action) };
+        Ok(Self { network, log_std, heads, sizes })
+    }
+
+    /// The module.
+    pub fn network(&self) -> &M {
+        &self.network
+    }
+
+    fn log_std(&self) -> Tensor<2> {
+        self.log_std.as_ref().expect("continuous actions have one").val().unsqueeze::<2>()
+    }
+}
+
+impl<M: ActorCriticModule> Policy for ModuleActorCritic<M> {
+    type Obs = Obs;
+    type Action = Tensor<2>;
+    type Extra = Decision;
+
+    fn noise(&self) -> NoiseSpec {
+        self.heads.noise()
+    }
+
+    fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, Decision) {
+        let mask = obs.mask.clone();
+        let (outputs, value) = self.network.forward(obs);
+        let noise = match explore {
+            Explore::Sample(noise) => Some(noise),
+            Explore::Greedy => None,
+        };
+        let (action, log_prob) = match &self.heads {
+            Heads::Choice(heads) => categorical::draw(outputs, mask, noise, heads),
+            Heads::Real { .. } => gaussian::draw(outputs, self.log_std(), noise),
+        };
+        (action, Decision { log_prob, value: Some(value) })
+    }
+
+    fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        self.heads.to_env(action)
+    }
+
+    fn sizes(&self) -> Option<NetworkSizes> {
+        Some(self.sizes.clone())
+    }
+}
+
+impl<M: ActorCriticModule> ActorCritic for ModuleActorCritic<M> {
+    fn value(&self, obs: Obs) -> Tensor<1> {
+        self.network.forward(obs).1
+    }
+
+    fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
+        let mask = obs.mask.clone();
+        let (outputs, value) = self.network.forward(obs);
+        let (log_prob, entropy) = match &self.heads {
+            Heads::Choice(heads) => categorical::evaluate(outputs, mask, action, heads),
+            Heads::Real { .. } => gaussian::evaluate(outputs, self.log_std(), action, false),
+        };
+        Evaluation { log_prob, entropy, value }
+    }
+
+    fn choice(&self, obs: &Obs) -> Option<Tensor<1>> {
+        self.heads.choice(obs.mask.as_ref())
+    }
+}
