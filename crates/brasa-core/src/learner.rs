@@ -35,6 +35,10 @@ pub trait Learner {
 /// A learner that uses each rollout for one update.
 ///
 /// The loop reads these settings from the learner, so that they are given once.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not learn from rollouts",
+    note = "`Trainer::on_policy` takes PPO, A2C, or a learner with this trait; SAC, TD3 and DQN go into `Trainer::off_policy`"
+)]
 pub trait OnPolicyLearner: Learner {
     /// Steps per environment and rollout.
     fn n_steps(&self) -> usize;
@@ -57,6 +61,10 @@ pub trait OnPolicyLearner: Learner {
 }
 
 /// A learner that learns from transitions of a replay buffer.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not learn from transitions of a replay buffer",
+    note = "`Trainer::off_policy` takes SAC, TD3, DQN, or a learner with this trait; PPO and A2C go into `Trainer::on_policy`"
+)]
 pub trait OffPolicyLearner: Learner {
     /// Discount per step, for n-step returns.
     fn gamma(&self) -> f64;

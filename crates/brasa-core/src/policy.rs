@@ -7,6 +7,10 @@ use crate::analytic::{ByActions, ByResults, CriticsInput};
 use crate::{ActionSizes, HostActor, NetworkSizes, Rows, rows_by_field};
 
 /// Maps observations to actions.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no policy",
+    note = "networks of `brasa-nn` are policies; a module of Burn becomes one by `ModuleActorCritic::new(network, &spec)`"
+)]
 pub trait Policy: Send {
     /// Form of observations.
     type Obs: Rows;
@@ -42,6 +46,10 @@ pub trait Policy: Send {
 }
 
 /// A policy that also estimates the value of observations, for on-policy algorithms.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no actor-critic",
+    note = "PPO and A2C take `MlpActorCritic`, or a module of Burn with `ActorCriticModule` in `ModuleActorCritic::new(network, &spec)`"
+)]
 pub trait ActorCritic: Policy<Extra = Decision> {
     /// `[n_rows]`: estimated return from each observation.
     fn value(&self, obs: Self::Obs) -> Tensor<1>;
@@ -81,6 +89,10 @@ pub trait RandomWarmup: Policy {
 }
 
 /// A policy over continuous actions with differentiable samples (reparameterization); the actor of soft actor-critic.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not sample actions as a differentiable function of noise",
+    note = "SAC takes `SquashedActor`, or a network with this trait"
+)]
 pub trait Reparameterized: Policy {
     /// Standard normal numbers per row that [`Reparameterized::rsample`] consumes.
     fn noise_width(&self) -> usize;

@@ -10,6 +10,10 @@ use crate::Normalization;
 /// A tensor, or a struct of tensors, whose first dimension counts rows.
 ///
 /// A row belongs to one agent of one environment. Buffers and loops require nothing else of an observation or action.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no rows that can be selected",
+    note = "a struct of tensors gets them by `rows_by_field!`"
+)]
 pub trait Rows: Clone + Send {
     /// Number of rows.
     fn n_rows(&self) -> usize;

@@ -9,6 +9,11 @@ use burn::tensor::{Device, Tensor};
 use crate::{HostStepper, Normalization, Rows};
 
 /// Environments that step together on a device and reset automatically.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no vectorized environment on a device",
+    note = "a batch of the host becomes one by `HostEnv::new(batch, &device)`",
+    note = "rules on tensors become one by `TensorEnv::new`"
+)]
 pub trait VecEnv: Send {
     /// Form of observations.
     type Obs: Rows;

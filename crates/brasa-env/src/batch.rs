@@ -9,6 +9,10 @@ use crate::{EnvError, EnvSpec};
 /// Environments that step together and reset automatically.
 ///
 /// Rows are ordered by environment; the rows of the agents of one environment are adjacent.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no batch of environments",
+    note = "environments become a batch by `EnvVec::new(0..n, |index| env)`"
+)]
 pub trait EnvBatch: Send {
     /// The constants of the batch.
     fn spec(&self) -> &EnvSpec;

@@ -20,6 +20,10 @@ pub struct Step {
 ///
 /// `step` allocates no memory. An environment uses only the random generator of its caller, and has the complete state
 /// for a resume in [`Env::State`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no environment",
+    note = "a rule written as a function of numbers becomes one by `RuleEnv::new`"
+)]
 pub trait Env: Send + 'static {
     /// Everything that `step` reads and changes, except constant parameters and scratch memory.
     type State: Serialize + DeserializeOwned;

@@ -208,6 +208,7 @@ fn print(text: &str) -> Result<(), ExperimentError> {
 /// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `sweep`, `search`, `report`, `export`, `import`, `devices`, `list`, `new`, `schema`,
 /// `completions` and `man`.
 #[derive(Debug)]
+#[must_use]
 pub struct App {
     name: &'static str,
     registry: Registry,

@@ -219,6 +219,7 @@ enum Place {
 }
 
 /// Settings of a [`Trainer`]. Every setting has a default.
+#[must_use]
 pub struct TrainerBuilder<S: Start> {
     start: S,
     run: Run,

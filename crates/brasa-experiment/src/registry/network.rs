@@ -45,6 +45,7 @@ impl NetworkContext<'_> {
 }
 
 /// A kind of network: a section of experiments, for one role.
+#[must_use]
 pub struct NetworkKind<R: Role> {
     section: String,
     fits: Fits,

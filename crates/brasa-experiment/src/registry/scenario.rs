@@ -44,6 +44,7 @@ use crate::{ControllerOutcomes, ExperimentError};
 /// let entry = ScenarioEntry::new("room", Room::new);
 /// # let _ = entry;
 /// ```
+#[must_use]
 pub struct ScenarioEntry<S = ()> {
     pub(crate) name: String,
     make: Make,

@@ -13,6 +13,7 @@ use crate::{ControllerOutcomes, ExperimentError};
 /// The page has an empty `<section id="NAME">` and the data as `data.NAME`. The script fills the section with the data. It can
 /// use the page's helpers: `plot`, `line`, `axes`, `timeFrom` and `color` for charts, `make` and `draw` for elements of HTML and SVG, `tools` for
 /// buttons that save, and `uPlot`. It must not load other files.
+#[must_use]
 pub struct Section {
     pub(crate) name: &'static str,
     pub(crate) style: &'static str,
