@@ -3,7 +3,8 @@
 use std::hint::black_box;
 
 use brasa::core::{Explore, Obs, Policy};
-use brasa::env::{Space, named_rng};
+use brasa::env::{EnvSpec, Space, named_rng};
+use brasa::experiment::LoadedPolicy;
 use brasa::nn::{ActorCriticConfig, MlpActorCritic};
 use brasa::ppo::Ppo;
 use brasa::train::{Checkpoint, Checkpoints, OnPolicy, Training};
@@ -92,6 +93,18 @@ fn exported(criterion: &mut Criterion) {
             });
         });
     }
+    // What a server pays for one environment: checks, the network, and the two ways between numbers and tensors.
+    let mut made = None;
+    bench(criterion, "loaded-policy/act-one", "1-rows", &place.name, Throughput::Elements(1), |bencher| {
+        let (policy, obs) = made.get_or_insert_with(|| {
+            let obs = Space::uniform_box(-1.0, 1.0, (0..WIDTH).map(|i| i.to_string()));
+            let spec = EnvSpec::new(obs, action.clone(), 1);
+            let network = network(64, WIDTH, &action, &place.device).valid();
+            let policy = LoadedPolicy::new(network, &spec, None, &place.device, |policy, _| Ok(policy.clone()));
+            (policy, (0..WIDTH).map(|i| (i as f32 * 0.37).sin()).collect::<Vec<f32>>())
+        });
+        bencher.iter(|| black_box(policy.act_one(obs, None).expect("it fits")));
+    });
 }
 
 criterion_group! { name = benches; config = settings(); targets = checkpoints, exported }

@@ -29,7 +29,7 @@ SECTIONS = [
     ("Steps of environments on the host", r"[^/]+/step(-threaded)?", "env steps"),
     ("Steps of environments on the device", r"[^/]+/step-(host|tensor)-env", "env steps"),
     ("Heuristics", r"[^/]+/greedy", "decisions"),
-    ("Decisions", r"(?!exported-policy).+/act", "env steps"),
+    ("Decisions", r"(?!exported-policy|loaded-policy).+/act", "env steps"),
     ("Updates", r".+/(update|products)", "gradient steps"),
     ("Iterations of training", r".+/iteration", "env steps"),
     ("Losses, forward and derivatives", r".+/(critic-)?loss(-written-out)?", "rows"),
@@ -38,7 +38,7 @@ SECTIONS = [
     ("Replay", r"(prioritized-)?replay/.+", "transitions"),
     ("Transfers", r"transfer/.+", "bytes"),
     ("Checkpoints", r"checkpoint/.+", "checkpoints"),
-    ("Exported policies", r"exported-policy/.+", "rows"),
+    ("Exported and loaded policies", r"(exported|loaded)-policy/.+", "rows"),
 ]
 
 

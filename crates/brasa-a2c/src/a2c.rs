@@ -1,12 +1,4 @@
-//! Advantage actor-critic (Mnih et al. 2016, arXiv 1602.01783), synchronous.
-//!
-//! An update is one gradient step on
-//!
-//! `L = -mean(A ln pi(a|s)) + c_v mean((R - V)^2) - c_e mean(H)`
-//!
-//! on all rows of a rollout, with advantages `A` and value targets `R = A + V` at collection. A2C is PPO with one
-//! epoch, one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of
-//! one half (Stable-Baselines3).
+//! The learner.
 
 use brasa_buffers::Rollout;
 use brasa_core::env::named_rng;
@@ -22,6 +14,16 @@ use burn::module::Module;
 use crate::{A2cConfig, A2cError};
 
 /// The learner: an actor-critic with its optimizer.
+///
+/// Advantage actor-critic (Mnih et al. 2016, arXiv 1602.01783), synchronous.
+///
+/// An update is one gradient step on
+///
+/// `L = -mean(A ln pi(a|s)) + c_v mean((R - V)^2) - c_e mean(H)`
+///
+/// on all rows of a rollout, with advantages `A` and value targets `R = A + V` at collection. A2C is PPO with one
+/// epoch, one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of
+/// one half (Stable-Baselines3).
 #[derive(Debug)]
 pub struct A2c<M: ActorCritic> {
     trainable: Trainable<M>,

@@ -34,7 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, tests, settings and metrics: `docs/reference/a2c.md`.
+//! Equations: [`A2c`]. Settings: [`A2cConfig`]. Metrics and the tests against other implementations: `docs/reference/a2c.md` in the repository.
 
 mod a2c;
 mod config;

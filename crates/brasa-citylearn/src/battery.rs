@@ -1,15 +1,17 @@
-//! One battery and its step with each set of rules.
-//!
-//! All functions work on one battery for one step; loops over environments are in the batch. Symbols: `C`
-//! nameplate capacity, `Cd` degraded capacity, `P` nominal power, `pec` efficiency against power, `cpc` power
-//! limit against state of charge. One-way efficiency is `sqrt(pec)`. CityLearn's steps are one hour long, so that
-//! kW and kWh are the same number; the clean step takes any length.
+//! Batteries.
 
 use serde::{Deserialize, Serialize};
 
 use super::Curve;
 
 /// The constant parameters of a battery.
+///
+/// One battery and its step with each set of rules.
+///
+/// All functions work on one battery for one step; loops over environments are in the batch. Symbols: `C`
+/// nameplate capacity, `Cd` degraded capacity, `P` nominal power, `pec` efficiency against power, `cpc` power
+/// limit against state of charge. One-way efficiency is `sqrt(pec)`. CityLearn's steps are one hour long, so that
+/// kW and kWh are the same number; the clean step takes any length.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Battery {
     /// Capacity when new, in kWh; above 0.

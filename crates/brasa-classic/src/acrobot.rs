@@ -1,8 +1,4 @@
-//! Acrobot: swing two links up with a motor at the joint between them.
-//!
-//! The task is Sutton's, "Generalization in Reinforcement Learning: Successful Examples Using Sparse Coarse
-//! Coding" (1996), with the dynamics of Sutton and Barto's book. Numbers and the order of operations are those of
-//! `Acrobot-v1` in [Gymnasium](https://gymnasium.farama.org/environments/classic_control/acrobot/).
+//! The acrobot.
 
 use std::array::from_fn;
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
@@ -30,6 +26,12 @@ pub type Acrobot = RuleEnv<AcrobotRules, 4, 1, 6>;
 
 /// The rules of [`Acrobot`]. A state consists of the angle of the first link from hanging down and of the second from the first, in rad, and of
 /// their speeds, in rad/s.
+///
+/// Acrobot: swing two links up with a motor at the joint between them.
+///
+/// The task is Sutton's, "Generalization in Reinforcement Learning: Successful Examples Using Sparse Coarse
+/// Coding" (1996), with the dynamics of Sutton and Barto's book. Numbers and the order of operations are those of
+/// `Acrobot-v1` in [Gymnasium](https://gymnasium.farama.org/environments/classic_control/acrobot/).
 #[derive(Debug, Clone, Default)]
 pub struct AcrobotRules;
 

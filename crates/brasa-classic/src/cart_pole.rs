@@ -1,10 +1,4 @@
-//! CartPole: keep a pole upright on a cart that is pushed left or right.
-//!
-//! The task is Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning
-//! control problems" (1983), with the frictionless dynamics of Florian, "Correct equations for the dynamics
-//! of the cart-pole system" (2007). Numbers and the order of operations are those of `CartPole-v1` in
-//! [Gymnasium](https://gymnasium.farama.org/environments/classic_control/cart_pole/), which computes in
-//! float64 and returns float32.
+//! Cart-pole.
 
 use brasa_env::{After, RuleEnv, Rules, Space};
 use brasa_number::Number;
@@ -14,6 +8,14 @@ use serde::{Deserialize, Serialize};
 pub type CartPole = RuleEnv<CartPoleRules, 4, 1, 4>;
 
 /// The rules of the cart-pole. The defaults of its constants are those of `CartPole-v1`.
+///
+/// CartPole: keep a pole upright on a cart that is pushed left or right.
+///
+/// The task is Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning
+/// control problems" (1983), with the frictionless dynamics of Florian, "Correct equations for the dynamics
+/// of the cart-pole system" (2007). Numbers and the order of operations are those of `CartPole-v1` in
+/// [Gymnasium](https://gymnasium.farama.org/environments/classic_control/cart_pole/), which computes in
+/// float64 and returns float32.
 ///
 /// A state consists of the position of the cart on the track in m (the middle is 0), its speed in m/s, the angle of the pole from upright in
 /// rad (clockwise is positive), and its angular speed in rad/s. They are observed as they are.

@@ -1,10 +1,4 @@
-//! MountainCar: drive out of a valley with an engine too weak to climb directly, with three actions or a continuous
-//! force.
-//!
-//! The task is Moore's, "Efficient Memory-based Learning for Robot Control" (1990). Numbers and the order of
-//! operations are those of `MountainCar-v0` and `MountainCarContinuous-v0` in
-//! [Gymnasium](https://gymnasium.farama.org/environments/classic_control/mountain_car/). The valley is
-//! `sin(3 position)`; there are no physical units.
+//! Mountain cars.
 
 use brasa_env::{After, RuleEnv, Rules, Space};
 use brasa_number::Number;
@@ -27,6 +21,14 @@ pub type MountainCarContinuous = RuleEnv<MountainCarContinuousRules, 2, 1, 2>;
 
 /// The rules of [`MountainCar`]. A state consists of the position along the valley, -1.2 to 0.6 with the bottom at -pi/6, and of its change
 /// per step, -0.07 to 0.07. They are observed as they are.
+///
+/// MountainCar: drive out of a valley with an engine too weak to climb directly, with three actions or a continuous
+/// force.
+///
+/// The task is Moore's, "Efficient Memory-based Learning for Robot Control" (1990). Numbers and the order of
+/// operations are those of `MountainCar-v0` and `MountainCarContinuous-v0` in
+/// [Gymnasium](https://gymnasium.farama.org/environments/classic_control/mountain_car/). The valley is
+/// `sin(3 position)`; there are no physical units.
 #[derive(Debug, Clone, Default)]
 pub struct MountainCarRules;
 

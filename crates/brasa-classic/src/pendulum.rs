@@ -1,8 +1,4 @@
-//! Pendulum: swing a pendulum up and hold it with a motor too weak to lift it directly.
-//!
-//! Numbers and the order of operations are those of `Pendulum-v1` in
-//! [Gymnasium](https://gymnasium.farama.org/environments/classic_control/pendulum/), which computes in
-//! float64 and returns float32. The task never terminates.
+//! The pendulum.
 
 use std::f64::consts::{PI, TAU};
 
@@ -17,6 +13,12 @@ use serde::{Deserialize, Serialize};
 pub type Pendulum = RuleEnv<PendulumRules, 2, 1, 3>;
 
 /// The rules of the pendulum. The defaults of its constants are those of `Pendulum-v1`.
+///
+/// Pendulum: swing a pendulum up and hold it with a motor too weak to lift it directly.
+///
+/// Numbers and the order of operations are those of `Pendulum-v1` in
+/// [Gymnasium](https://gymnasium.farama.org/environments/classic_control/pendulum/), which computes in
+/// float64 and returns float32. The task never terminates.
 ///
 /// A state consists of the angle from upright in rad, including full turns, and the angular speed in rad/s.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -1,17 +1,4 @@
-//! Deep Q-learning (Mnih et al. 2015), with the options of van Hasselt et al. 2016 (double), Wang et al. 2016 (dueling,
-//! in the network), Schaul et al. 2016 (prioritized replay) and multi-step returns.
-//!
-//! With the online network `Q` and the target network `Q^t`:
-//!
-//! - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal actions
-//!   only
-//! - `L = mean(w huber(Q(s, a) - y))`, with the importance weights `w` of prioritized replay, 1 without it; summed over
-//!   learners if the network holds several independent ones ([`ActionValues::n_learners`])
-//!
-//! Choices that the papers leave open:
-//! - the loss is the Huber loss, and the gradient norm of each learner is clipped (Stable-Baselines3);
-//! - the period of the target network is in updates, not environment steps, so it does not depend on the number of
-//!   environments.
+//! The learner.
 
 use brasa_buffers::Transitions;
 use brasa_core::env::{EnvError, EnvSpec, field};
@@ -28,6 +15,21 @@ use burn::tensor::Tensor;
 use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
 
 /// The learner: a network with its optimizer, and the target network.
+///
+/// Deep Q-learning (Mnih et al. 2015), with the options of van Hasselt et al. 2016 (double), Wang et al. 2016 (dueling,
+/// in the network), Schaul et al. 2016 (prioritized replay) and multi-step returns.
+///
+/// With the online network `Q` and the target network `Q^t`:
+///
+/// - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal actions
+///   only
+/// - `L = mean(w huber(Q(s, a) - y))`, with the importance weights `w` of prioritized replay, 1 without it; summed over
+///   learners if the network holds several independent ones ([`ActionValues::n_learners`])
+///
+/// Choices that the papers leave open:
+/// - the loss is the Huber loss, and the gradient norm of each learner is clipped (Stable-Baselines3);
+/// - the period of the target network is in updates, not environment steps, so it does not depend on the number of
+///   environments.
 #[derive(Debug)]
 pub struct Dqn<N: ActionValues> {
     online: Trainable<N>,

@@ -31,7 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, tests, settings and metrics: `docs/reference/dqn.md`.
+//! Equations: [`Dqn`]. Settings: [`DqnConfig`]. Metrics and the tests against other implementations: `docs/reference/dqn.md` in the repository.
 
 mod config;
 mod dqn;

@@ -4,7 +4,7 @@ use std::io::{Read, Seek, SeekFrom};
 
 use zip::ZipArchive;
 
-use crate::Budget;
+use crate::{Budget, ExportError};
 
 /// Largest entry in bytes; the tables of a district have some million.
 const MOST_BYTES: u64 = 1 << 28;
@@ -20,8 +20,8 @@ impl<R: Read + Seek> Archive<R> {
     /// Opens an archive.
     ///
     /// # Errors
-    /// The reason, as the end of a sentence about the file.
-    pub fn new(mut reader: R) -> Result<Self, String> {
+    /// [`ExportError::Content`] if it is none.
+    pub fn new(mut reader: R) -> Result<Self, ExportError> {
         let size = reader.seek(SeekFrom::End(0)).map_err(|error| format!("it cannot be read: {error}"))?;
         let zip = ZipArchive::new(reader).map_err(|error| format!("it is not a zip archive: {error}"))?;
         Ok(Self { zip, budget: Budget::of(size) })
@@ -46,8 +46,8 @@ impl<R: Read + Seek> Archive<R> {
     /// ([`Budget::of`]).
     ///
     /// # Errors
-    /// The reason, as the end of a sentence about the file.
-    pub fn read(&mut self, name: &str) -> Result<Vec<u8>, String> {
+    /// [`ExportError::Content`] if there is no such entry, or it is damaged or too large.
+    pub fn read(&mut self, name: &str) -> Result<Vec<u8>, ExportError> {
         let bytes = read_entry(&mut self.zip, name, &self.budget)?;
         self.budget.spend(bytes.len())?;
         Ok(bytes)
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(names.len(), 200);
         let read = names.iter().map(|name| archive.read(name)).take_while(Result::is_ok).count();
         assert!((8..20).contains(&read), "{read} entries of 8 MiB");
-        let error = archive.read(&names[read]).expect_err("nothing is left");
+        let error = archive.read(&names[read]).expect_err("nothing is left").to_string();
         assert!(error.contains("up to `"), "{error}");
     }
 }

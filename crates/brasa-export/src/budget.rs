@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::ExportError;
+
 /// Bytes that any file may take.
 const FREE: u64 = 1 << 26;
 /// Bytes that a file may take for each of its own, beyond [`FREE`]: tables are compressed to a tenth, and a program of a few bytes, or an
@@ -51,11 +53,11 @@ impl Budget {
     /// A JSON document, whose values take memory.
     ///
     /// # Errors
-    /// If it is no JSON, or takes too much, as the end of a sentence about the file.
-    pub fn json(&mut self, bytes: &[u8]) -> Result<Value, String> {
+    /// [`ExportError::Content`] if it is no JSON, or takes too much.
+    pub fn json(&mut self, bytes: &[u8]) -> Result<Value, ExportError> {
         // Every value but the first one is after one of these.
         let n_values = bytes.iter().filter(|byte| b"[{,:".contains(byte)).count();
         self.spend(n_values.saturating_mul(JSON_VALUE).saturating_add(bytes.len()))?;
-        serde_json::from_slice(bytes).map_err(|error| error.to_string())
+        serde_json::from_slice(bytes).map_err(|error| ExportError::Content(error.to_string()))
     }
 }

@@ -140,6 +140,9 @@ pub enum ExportError {
     /// The file cannot be read.
     #[error("this is not an exported policy: {0}")]
     File(String),
+    /// The content of an archive or of a file of weights cannot be used; the text is the end of a sentence about the file.
+    #[error("{0}")]
+    Content(String),
     /// A model of Stable-Baselines3 cannot be read, or is more than a list of layers.
     #[error("this model of Stable-Baselines3 cannot be used: {0}")]
     StableBaselines3(String),
@@ -149,6 +152,12 @@ pub enum ExportError {
     /// The name is a word of C or JavaScript.
     #[error("a name must not be a word of C or JavaScript, or of a page, got `{0}`")]
     Reserved(String),
+}
+
+impl From<String> for ExportError {
+    fn from(reason: String) -> Self {
+        Self::Content(reason)
+    }
 }
 
 impl Layer {

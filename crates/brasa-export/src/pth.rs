@@ -9,9 +9,9 @@ use std::io::Cursor;
 use safetensors::tensor::{Dtype, TensorView};
 use zip::ZipArchive;
 
-use crate::Budget;
 use crate::archive::read_entry;
 use crate::pickle::{Id, Pickle, Value};
+use crate::{Budget, ExportError};
 
 /// Most dimensions of a tensor, as in PyTorch.
 const MOST_DIMENSIONS: usize = 64;
@@ -38,9 +38,9 @@ impl StateDict {
     /// is executed.
     ///
     /// # Errors
-    /// What is wrong with the file, as the end of a sentence: not one of PyTorch, truncated, or with tensors of another kind than 32-bit
+    /// [`ExportError::Content`] for a file that is not one of PyTorch, truncated, or with tensors of another kind than 32-bit
     /// floats stored row by row.
-    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+    pub fn read(bytes: &[u8]) -> Result<Self, ExportError> {
         Self::read_within(bytes, &mut Budget::of(bytes.len() as u64))
     }
 
@@ -48,17 +48,19 @@ impl StateDict {
     ///
     /// # Errors
     /// As [`StateDict::read`].
-    pub fn read_within(bytes: &[u8], budget: &mut Budget) -> Result<Self, String> {
+    pub fn read_within(bytes: &[u8], budget: &mut Budget) -> Result<Self, ExportError> {
         let (pickle, storages) = match bytes.starts_with(b"PK") {
             true => from_archive(bytes, budget)?,
             false => from_pickles(bytes, budget)?,
         };
         // Some files have the tensors beside states of the training.
         let tensors = pickle.entry(pickle.root, "model_state_dict").unwrap_or(pickle.root);
-        let Value::Dict(entries) = pickle.get(tensors) else { return Err("it has no dictionary of tensors".into()) };
+        let Value::Dict(entries) = pickle.get(tensors) else {
+            return Err("it has no dictionary of tensors".to_owned().into());
+        };
         let mut all = Vec::new();
         for (name, tensor) in entries {
-            let Value::Text(name) = pickle.get(*name) else { return Err("a tensor has no name".into()) };
+            let Value::Text(name) = pickle.get(*name) else { return Err("a tensor has no name".to_owned().into()) };
             let (shape, data) = numbers(&pickle, *tensor, &storages).map_err(|reason| format!("`{name}` {reason}"))?;
             // Tensors may share a storage.
             budget.spend(data.len().saturating_add(name.len()).saturating_add(size_of::<Weights>()))?;
@@ -66,7 +68,7 @@ impl StateDict {
             all.push(Weights { name: name.clone(), shape, values });
         }
         if all.is_empty() {
-            return Err("it has no tensors".into());
+            return Err("it has no tensors".to_owned().into());
         }
         Ok(Self(all))
     }
@@ -75,13 +77,13 @@ impl StateDict {
     ///
     /// # Errors
     /// If two tensors have the same name.
-    pub fn to_safetensors(&self) -> Result<Vec<u8>, String> {
+    pub fn to_safetensors(&self) -> Result<Vec<u8>, ExportError> {
         let bytes: Vec<Vec<u8>> =
             self.0.iter().map(|weights| weights.values.iter().flat_map(|x| x.to_le_bytes()).collect()).collect();
         let views = self.0.iter().zip(&bytes).map(|(Weights { name, shape, .. }, bytes)| {
             (name, TensorView::new(Dtype::F32, shape.clone(), bytes).expect("the values fill the shape"))
         });
-        safetensors::serialize(views, None).map_err(|error| error.to_string())
+        safetensors::serialize(views, None).map_err(|error| ExportError::Content(error.to_string()))
     }
 
     /// The tensor `name`.
@@ -211,7 +213,7 @@ mod tests {
         let keys = b"\x80\x02](X\x01\0\0\0ae.";
         let n = 1u64 << 18;
         let file = [&b"\x80\x02K\0.\x80\x02K\0.\x80\x02K\0."[..], &content, keys, &n.to_le_bytes(), &vec![0; 4 << 18]];
-        let error = StateDict::read(&file.concat()).expect_err("they are 200 times the storage");
+        let error = StateDict::read(&file.concat()).expect_err("they are 200 times the storage").to_string();
         assert!(error.contains("its content takes more than"), "{error}");
     }
 }

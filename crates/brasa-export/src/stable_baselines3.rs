@@ -51,10 +51,11 @@ impl ExportedPolicy {
 }
 
 fn read(bytes: &[u8]) -> Result<ExportedPolicy, String> {
-    let mut archive = Archive::new(Cursor::new(bytes))?;
-    let data = archive.read("data")?;
+    let text = |error: ExportError| error.to_string();
+    let mut archive = Archive::new(Cursor::new(bytes)).map_err(text)?;
+    let data = archive.read("data").map_err(text)?;
     let data = archive.budget().json(&data).map_err(|reason| format!("`data`: {reason}"))?;
-    let weights = archive.read("policy.pth")?;
+    let weights = archive.read("policy.pth").map_err(text)?;
     let weights =
         StateDict::read_within(&weights, archive.budget()).map_err(|reason| format!("`policy.pth`: {reason}"))?;
     let model = Model { data, weights };

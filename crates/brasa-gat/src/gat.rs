@@ -1,13 +1,4 @@
-//! Graph attention, versions 1 and 2.
-//!
-//! With `W x` split into heads, edges from `j` to `i` and `alpha_ij = softmax over j of e_ij`:
-//!
-//! - version 1 (Velickovic et al. 2018, equations 1 to 6): `e_ij = leaky(a_s . W x_j + a_d . W x_i + a_e . W_e t_ij)`;
-//! - version 2 (Brody et al. 2021, equation 7): `e_ij = a . leaky(W_l x_j + W_r x_i + W_e t_ij)`, where `W_l x` are the values.
-//!
-//! The result is `sum_j alpha_ij W x_j` per head, concatenated or as a mean, plus a bias. Every node has a self-loop
-//! with the mean of the features of the edges that end in it, as in PyTorch Geometric. Deviation from both papers: no
-//! dropout, because its noise would change the probabilities of stored actions between collection and update.
+//! Graph attention.
 
 use brasa_core::env::InvalidField;
 use brasa_kernels::graph_attention;
@@ -89,6 +80,17 @@ impl GatConfig {
 }
 
 /// One layer of graph attention.
+///
+/// Graph attention, versions 1 and 2.
+///
+/// With `W x` split into heads, edges from `j` to `i` and `alpha_ij = softmax over j of e_ij`:
+///
+/// - version 1 (Velickovic et al. 2018, equations 1 to 6): `e_ij = leaky(a_s . W x_j + a_d . W x_i + a_e . W_e t_ij)`;
+/// - version 2 (Brody et al. 2021, equation 7): `e_ij = a . leaky(W_l x_j + W_r x_i + W_e t_ij)`, where `W_l x` are the values.
+///
+/// The result is `sum_j alpha_ij W x_j` per head, concatenated or as a mean, plus a bias. Every node has a self-loop
+/// with the mean of the features of the edges that end in it, as in PyTorch Geometric. Deviation from both papers: no
+/// dropout, because its noise would change the probabilities of stored actions between collection and update.
 #[derive(Module, Debug)]
 pub struct Gat {
     /// `[inputs, heads * outputs]`; with version 2 and separate weights, those of destinations follow.

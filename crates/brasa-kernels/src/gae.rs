@@ -1,11 +1,4 @@
-//! Generalized advantage estimation (Schulman et al. 2016, equations 11 to 16).
-//!
-//! With `d_t = r_t + gamma * (1 - terminated_t) * v'_t - v_t`, where `v'_t` is the value of the next observation before
-//! any reset,
-//!
-//! `A_t = d_t + gamma * lambda * (1 - end_t) * A_(t+1)`, and `A_T = 0`.
-//!
-//! There are two masks: only termination stops the bootstrap; termination and truncation stop the sum.
+//! Advantage estimation.
 
 use brasa_device::runs_on_host;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -30,6 +23,15 @@ pub struct GaeInput<T> {
 }
 
 /// Advantages, `[n_steps, n_rows]`.
+///
+/// Generalized advantage estimation (Schulman et al. 2016, equations 11 to 16).
+///
+/// With `d_t = r_t + gamma * (1 - terminated_t) * v'_t - v_t`, where `v'_t` is the value of the next observation before
+/// any reset,
+///
+/// `A_t = d_t + gamma * lambda * (1 - end_t) * A_(t+1)`, and `A_T = 0`.
+///
+/// There are two masks: only termination stops the bootstrap; termination and truncation stop the sum.
 ///
 /// On the CPU one scan over memory; on GPUs one kernel with a thread per row; elsewhere a scan by doubling in
 /// `log2(n_steps)` rounds of whole tensors. Only the first one waits for the device.

@@ -1,14 +1,4 @@
-//! Attention of nodes over their neighbors, forward and backward, as one autodiff node.
-//!
-//! For an edge from `j` to `i`, per head, the score is
-//!
-//! - version 1 (Velickovic et al. 2018): `e_ij = leaky(a_s . v_j + a_d . v_i + t_ij)`;
-//! - version 2 (Brody et al. 2021): `e_ij = a . leaky(r_i + v_j + t_ij)`;
-//!
-//! and the result is `out_i = sum_j alpha_ij v_j`, with `alpha` the softmax of `e` over the edges that end in `i`. In
-//! plain operations every intermediate value per edge and channel is a tensor, which needs ten passes over memory. On
-//! the CPU one pass per destination keeps them in registers, and the backward pass recomputes them. On GPUs the forward pass
-//! is one kernel, the backward pass two and the sums over rows; indices of tables are not checked there.
+//! Attention over the edges of graphs.
 
 #[cfg(feature = "flex")]
 mod host;
@@ -51,6 +41,18 @@ pub struct EdgeTables {
 
 /// Attention over the neighbors of every node, `[n_rows, n_nodes, heads * channels]`, and the weights of all edges,
 /// `[n_rows, n_edges, heads]`, detached and 0 for padding.
+///
+/// Attention of nodes over their neighbors, forward and backward, as one autodiff node.
+///
+/// For an edge from `j` to `i`, per head, the score is
+///
+/// - version 1 (Velickovic et al. 2018): `e_ij = leaky(a_s . v_j + a_d . v_i + t_ij)`;
+/// - version 2 (Brody et al. 2021): `e_ij = a . leaky(r_i + v_j + t_ij)`;
+///
+/// and the result is `out_i = sum_j alpha_ij v_j`, with `alpha` the softmax of `e` over the edges that end in `i`. In
+/// plain operations every intermediate value per edge and channel is a tensor, which needs ten passes over memory. On
+/// the CPU one pass per destination keeps them in registers, and the backward pass recomputes them. On GPUs the forward pass
+/// is one kernel, the backward pass two and the sums over rows; indices of tables are not checked there.
 ///
 /// # Shapes
 /// - `projected`: `[n_rows, n_nodes, heads * channels]` values `v`; with version 2 either followed by as many columns for
@@ -284,13 +286,16 @@ pub(crate) mod tests {
     pub(crate) const N_EDGES: usize = 9;
 
     /// Two graphs: a ring with a chord, and two nodes that know each other beside two that know nobody.
+    const GRAPHS: [&[[i32; 2]]; 2] = [
+        &[[0, 0], [3, 0], [0, 1], [1, 1], [1, 2], [2, 2], [0, 3], [2, 3], [3, 3]],
+        &[[0, 0], [1, 0], [0, 1], [1, 1], [2, 2], [3, 3]],
+    ];
+    /// The graph of each row.
+    const OF_ROWS: [i32; 3] = [1, 0, 0];
+
     pub(crate) fn tables(device: &Device) -> EdgeTables {
-        let graphs: [&[[i32; 2]]; 2] = [
-            &[[0, 0], [3, 0], [0, 1], [1, 1], [1, 2], [2, 2], [0, 3], [2, 3], [3, 3]],
-            &[[0, 0], [1, 0], [0, 1], [1, 1], [2, 2], [3, 3]],
-        ];
         let (mut starts, mut sources, mut destinations, mut mask, mut slots) = (vec![], vec![], vec![], vec![], vec![]);
-        for edges in graphs {
+        for edges in GRAPHS {
             for node in 0..=N_NODES as i32 {
                 starts.push(edges.iter().filter(|edge| edge[1] < node).count() as i32);
             }
@@ -305,14 +310,40 @@ pub(crate) mod tests {
         }
         let table = |values: Vec<i32>, n: usize| Tensor::<2, Int>::from_data(TensorData::new(values, [2, n]), device);
         EdgeTables {
-            ids: Tensor::from_ints([1, 0, 0], device),
-            edge_ids: Tensor::from_ints([1, 0, 0], device),
+            ids: Tensor::from_ints(OF_ROWS, device),
+            edge_ids: Tensor::from_ints(OF_ROWS, device),
             starts: table(starts, N_NODES + 1),
             sources: table(sources, N_EDGES),
             destinations: table(destinations, N_EDGES),
             edge_mask: Tensor::from_data(TensorData::new(mask, [2, N_EDGES]), device),
             slots: table(slots, N_NODES * 3).reshape([2, N_NODES, 3]),
         }
+    }
+
+    /// The least magnitude of what the leaky ReLU of a score gets. Near 0 its derivative depends on the order of sums.
+    fn nearest_to_the_kink(projected: &Tensor<3>, attention: &Tensor<3>, edge: Option<&Tensor<3>>, first: bool) -> f32 {
+        let numbers = |tensor: &Tensor<3>| tensor.clone().inner().into_data().iter::<f32>().collect::<Vec<_>>();
+        let ([_, heads, channels], [_, _, width]) = (attention.dims(), projected.dims());
+        let (hidden, wide) = (heads * channels, if first { heads } else { heads * channels });
+        let (values, weights, edge) = (numbers(projected), numbers(attention), edge.map(numbers));
+        // What a node adds to column `i`, as the source or the destination of an edge.
+        let term = |row: usize, node: i32, i: usize, end: usize| {
+            let node = &values[(row * N_NODES + node as usize) * width..][..width];
+            match first {
+                true => (i * channels..(i + 1) * channels).map(|c| node[c] * weights[end * hidden + c]).sum::<f32>(),
+                false => node[if width > hidden { end * hidden + i } else { i }],
+            }
+        };
+        let mut least = f32::INFINITY;
+        for (row, graph) in OF_ROWS.into_iter().enumerate() {
+            for (e, [source, destination]) in GRAPHS[graph as usize].iter().enumerate() {
+                for i in 0..wide {
+                    let of_edge = edge.as_ref().map_or(0.0, |edge| edge[(graph as usize * N_EDGES + e) * wide + i]);
+                    least = least.min((term(row, *source, i, 0) + term(row, *destination, i, 1) + of_edge).abs());
+                }
+            }
+        }
+        least
     }
 
     proptest! {
@@ -334,6 +365,7 @@ pub(crate) mod tests {
             let projected = leaf([3, N_NODES, width], 1.7);
             let attention = leaf([if first { 2 } else { 1 }, heads, channels], 2.3);
             let edge = with_edge.then(|| leaf([2, N_EDGES, if first { heads } else { hidden }], 0.9));
+            prop_assume!(nearest_to_the_kink(&projected, &attention, edge.as_ref(), first) > 1e-5);
             let probe = leaf([3, N_NODES, hidden], 3.1).detach();
             let tables = tables(&plain_device);
             let run = |(out, weights): (Tensor<3>, Tensor<3>)| {

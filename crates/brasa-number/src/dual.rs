@@ -1,6 +1,7 @@
 //! Numbers with derivatives.
 
 use std::array::from_fn;
+use std::f64::consts::{LOG2_E, LOG10_E};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use crate::Number;
@@ -111,6 +112,18 @@ impl<N: Number, const K: usize> Number for Dual<N, K> {
     fn ln(self) -> Self {
         let x = self.value;
         self.chain(x.ln(), |d| d / x)
+    }
+
+    #[inline(always)]
+    fn log2(self) -> Self {
+        let x = self.value;
+        self.chain(x.log2(), |d| d / x * LOG2_E)
+    }
+
+    #[inline(always)]
+    fn log10(self) -> Self {
+        let x = self.value;
+        self.chain(x.log10(), |d| d / x * LOG10_E)
     }
 
     #[inline(always)]

@@ -34,7 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, tests, settings and metrics: `docs/reference/ppo.md`.
+//! Equations: [`Ppo`]. Settings: [`PpoConfig`]. Metrics and the tests against other implementations: `docs/reference/ppo.md` in the repository.
 
 mod config;
 mod ppo;

@@ -1,17 +1,4 @@
-//! Proximal policy optimization (Schulman et al. 2017, arXiv 1707.06347) with generalized advantage estimation
-//! (Schulman et al. 2016).
-//!
-//! With `r(w) = pi_w(a|s) / pi_old(a|s)` an update minimizes, over minibatches of a rollout,
-//!
-//! `L = -mean(min(r A, clip(r, 1 - c, 1 + c) A)) + c_v mean((R - V)^2) - c_e mean(H)`,
-//!
-//! the paper's equations 7 and 9 with the sign of a loss. Choices that the paper leaves open:
-//! - advantages are normalized per minibatch, with the unbiased standard deviation plus 1e-8;
-//! - value targets are advantage plus value, both at collection;
-//! - the early stop uses the divergence before the gradient step, `mean(r - 1 - ln r)`;
-//! - the last minibatch of an epoch may be smaller;
-//! - rows with a single legal action enter only the value loss;
-//! - the value loss has no factor of one half (Stable-Baselines3): halve the `vf_coef` of implementations that have it.
+//! The learner.
 
 use brasa_buffers::Rollout;
 use brasa_core::env::named_rng;
@@ -32,6 +19,21 @@ use crate::{PpoConfig, PpoError};
 const ADAPTIVE_RATE: (f64, f64) = (1e-6, 1e-2);
 
 /// The learner: an actor-critic with its optimizer.
+///
+/// Proximal policy optimization (Schulman et al. 2017, arXiv 1707.06347) with generalized advantage estimation
+/// (Schulman et al. 2016).
+///
+/// With `r(w) = pi_w(a|s) / pi_old(a|s)` an update minimizes, over minibatches of a rollout,
+///
+/// `L = -mean(min(r A, clip(r, 1 - c, 1 + c) A)) + c_v mean((R - V)^2) - c_e mean(H)`,
+///
+/// the paper's equations 7 and 9 with the sign of a loss. Choices that the paper leaves open:
+/// - advantages are normalized per minibatch, with the unbiased standard deviation plus 1e-8;
+/// - value targets are advantage plus value, both at collection;
+/// - the early stop uses the divergence before the gradient step, `mean(r - 1 - ln r)`;
+/// - the last minibatch of an epoch may be smaller;
+/// - rows with a single legal action enter only the value loss;
+/// - the value loss has no factor of one half (Stable-Baselines3): halve the `vf_coef` of implementations that have it.
 #[derive(Debug)]
 pub struct Ppo<M: ActorCritic> {
     trainable: Trainable<M>,

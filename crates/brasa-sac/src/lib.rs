@@ -32,7 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, tests, settings and metrics: `docs/reference/sac.md`.
+//! Equations: [`Sac`]. Settings: [`SacConfig`]. Metrics and the tests against other implementations: `docs/reference/sac.md` in the repository.
 
 mod config;
 mod sac;

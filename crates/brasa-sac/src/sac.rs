@@ -1,20 +1,4 @@
-//! Soft actor-critic (Haarnoja et al. 2018, arXiv 1812.05905).
-//!
-//! With actions `a' ~ pi(s')`, twin critics `Q_i`, target critics `Q^t_i` and temperature `alpha`:
-//!
-//! - `y = r + discount (min_i Q^t_i(s', a') - alpha ln pi(a'|s'))`, the paper's equation 6 with two critics
-//! - critics: `J_Q = 1/2 sum_i mean((Q_i(s, a) - y)^2)`, equation 5
-//! - actor: `J_pi = mean(alpha ln pi(a|s) - min_i Q_i(s, a))` with `a ~ pi(s)`, equation 7; with `action_l2`, plus its multiple of the
-//!   mean of `a^2`
-//! - temperature: `J_alpha = -mean(ln alpha (ln pi(a|s) + H))`, equation 18 with `ln alpha` instead of `alpha`, as in
-//!   the authors' code
-//!
-//! Choices that the paper leaves open:
-//! - the order is Stable-Baselines3's: critics, actor (with the new critics), targets; all of an update uses the temperature before its own
-//!   step, which therefore may come last;
-//! - actions are in [-1, 1] for critics, log-probabilities and the target entropy, for any bounds of the environment;
-//! - n-step returns do not contain the entropy of intermediate steps;
-//! - log-probabilities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
+//! The learner.
 
 use brasa_buffers::Transitions;
 use brasa_core::analytic::ByResults;
@@ -35,6 +19,24 @@ use burn::tensor::Tensor;
 use crate::{EntCoef, SacConfig, SacError};
 
 /// The learner: actor, critics with their targets, temperature.
+///
+/// Soft actor-critic (Haarnoja et al. 2018, arXiv 1812.05905).
+///
+/// With actions `a' ~ pi(s')`, twin critics `Q_i`, target critics `Q^t_i` and temperature `alpha`:
+///
+/// - `y = r + discount (min_i Q^t_i(s', a') - alpha ln pi(a'|s'))`, the paper's equation 6 with two critics
+/// - critics: `J_Q = 1/2 sum_i mean((Q_i(s, a) - y)^2)`, equation 5
+/// - actor: `J_pi = mean(alpha ln pi(a|s) - min_i Q_i(s, a))` with `a ~ pi(s)`, equation 7; with `action_l2`, plus its multiple of the
+///   mean of `a^2`
+/// - temperature: `J_alpha = -mean(ln alpha (ln pi(a|s) + H))`, equation 18 with `ln alpha` instead of `alpha`, as in
+///   the authors' code
+///
+/// Choices that the paper leaves open:
+/// - the order is Stable-Baselines3's: critics, actor (with the new critics), targets; all of an update uses the temperature before its own
+///   step, which therefore may come last;
+/// - actions are in [-1, 1] for critics, log-probabilities and the target entropy, for any bounds of the environment;
+/// - n-step returns do not contain the entropy of intermediate steps;
+/// - log-probabilities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
 #[derive(Debug)]
 pub struct Sac<A: Policy, C> {
     actor: Trainable<A>,

@@ -32,7 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Equations, tests, settings and metrics: `docs/reference/td3.md`.
+//! Equations: [`Td3`]. Settings: [`Td3Config`]. Metrics and the tests against other implementations: `docs/reference/td3.md` in the repository.
 
 mod config;
 mod gaussian_exploration;

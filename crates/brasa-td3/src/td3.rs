@@ -1,22 +1,4 @@
-//! Twin delayed deep deterministic policy gradient (Fujimoto, van Hoof, Meger 2018, arXiv 1802.09477).
-//!
-//! With the deterministic actor `mu`, critics `Q_i`, and their targets `mu^t` and `Q^t_i`:
-//!
-//! - `a' = clip(mu^t(s') + clip(eps, -c, c), -1, 1)` with `eps ~ N(0, sigma)`, target policy smoothing, section 5.3
-//! - `y = r + discount min_i Q^t_i(s', a')`, clipped double Q-learning, section 4.2
-//! - critics, at every update: `J_Q = sum_i mean((Q_i(s, a) - y)^2)`, algorithm 1
-//! - actor, at every `policy_delay`-th update: `J_mu = -mean(Q_1(s, mu(s)))`, whose gradient is the deterministic policy
-//!   gradient of algorithm 1
-//! - targets, right after the actor: `theta^t <- (1 - tau) theta^t + tau theta`, section 5.2
-//!
-//! Choices that the paper leaves open, and deviations from it:
-//! - the order is that of algorithm 1 and of Stable-Baselines3: critics, then the actor with the new critics, then
-//!   targets;
-//! - actions are in [-1, 1] for actor, critics and noise, for any bounds of the environment;
-//! - target actions are clipped to [-1, 1], as in the authors' code and in Stable-Baselines3, but not in algorithm 1;
-//! - any number of critics: targets use the minimum, the actor uses the first;
-//! - the initial uniformly random actions have no additional noise (Stable-Baselines3 adds its noise to them);
-//! - the actor's update computes all critics although it needs only the first, because they are one batched network.
+//! The learner.
 
 use brasa_buffers::Transitions;
 use brasa_core::env::named_rng;
@@ -36,6 +18,26 @@ use burn::tensor::Tensor;
 use crate::{GaussianExploration, Td3Config, Td3Error};
 
 /// The learner: actor and critics with their optimizers, and the targets of both.
+///
+/// Twin delayed deep deterministic policy gradient (Fujimoto, van Hoof, Meger 2018, arXiv 1802.09477).
+///
+/// With the deterministic actor `mu`, critics `Q_i`, and their targets `mu^t` and `Q^t_i`:
+///
+/// - `a' = clip(mu^t(s') + clip(eps, -c, c), -1, 1)` with `eps ~ N(0, sigma)`, target policy smoothing, section 5.3
+/// - `y = r + discount min_i Q^t_i(s', a')`, clipped double Q-learning, section 4.2
+/// - critics, at every update: `J_Q = sum_i mean((Q_i(s, a) - y)^2)`, algorithm 1
+/// - actor, at every `policy_delay`-th update: `J_mu = -mean(Q_1(s, mu(s)))`, whose gradient is the deterministic policy
+///   gradient of algorithm 1
+/// - targets, right after the actor: `theta^t <- (1 - tau) theta^t + tau theta`, section 5.2
+///
+/// Choices that the paper leaves open, and deviations from it:
+/// - the order is that of algorithm 1 and of Stable-Baselines3: critics, then the actor with the new critics, then
+///   targets;
+/// - actions are in [-1, 1] for actor, critics and noise, for any bounds of the environment;
+/// - target actions are clipped to [-1, 1], as in the authors' code and in Stable-Baselines3, but not in algorithm 1;
+/// - any number of critics: targets use the minimum, the actor uses the first;
+/// - the initial uniformly random actions have no additional noise (Stable-Baselines3 adds its noise to them);
+/// - the actor's update computes all critics although it needs only the first, because they are one batched network.
 #[derive(Debug)]
 pub struct Td3<A: Policy, C> {
     actor: Trainable<A>,

@@ -1,10 +1,4 @@
-//! Checkpoints: all data that a run needs to continue. A checkpoint is either complete or absent.
-//!
-//! A checkpoint is a directory `step-<env steps>` with `policy.safetensors` (weights and normalization: all that the policy
-//! needs to act), `trainer.safetensors` (the other arrays of the learner), for off-policy runs `replay.bin` (stored
-//! experience), and `manifest.json` (counters, and a checksum of each file, including the manifest). It is written under a
-//! temporary name and renamed, so a killed process leaves the previous one. A second, different checkpoint of the same step
-//! is `step-<env steps>.1`.
+//! Checkpoints.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -118,6 +112,14 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
 }
 
 /// The checkpoints of a run.
+///
+/// Checkpoints: all data that a run needs to continue. A checkpoint is either complete or absent.
+///
+/// A checkpoint is a directory `step-<env steps>` with `policy.safetensors` (weights and normalization: all that the policy
+/// needs to act), `trainer.safetensors` (the other arrays of the learner), for off-policy runs `replay.bin` (stored
+/// experience), and `manifest.json` (counters, and a checksum of each file, including the manifest). It is written under a
+/// temporary name and renamed, so a killed process leaves the previous one. A second, different checkpoint of the same step
+/// is `step-<env steps>.1`.
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
     dir: PathBuf,

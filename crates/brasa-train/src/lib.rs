@@ -36,6 +36,7 @@ mod run_dir;
 mod sharding;
 pub mod sinks;
 mod snapshot;
+mod start;
 mod stop;
 mod trainer;
 mod training;
@@ -54,10 +55,8 @@ pub use progress::{PHASES, ProgressView, RunsView, curve_value, in_words, phases
 pub use run_dir::{RunDir, RunDirError};
 pub use sharding::own_seed;
 pub use snapshot::{restore_learner, restore_moments, restore_policy, take_checkpoint};
+pub use start::{OffPolicyStart, OnPolicyStart, Ready, Start};
 pub use stop::StopToken;
-pub use trainer::{
-    Callback, EVAL_LENGTH, EVAL_RETURN, EVAL_SEED, Ending, OffPolicyStart, OnPolicyStart, Ready, Start, Trainer,
-    TrainerBuilder,
-};
+pub use trainer::{Callback, EVAL_LENGTH, EVAL_RETURN, EVAL_SEED, Ending, Trainer, TrainerBuilder};
 pub use training::{ObsOf, PolicyOf, Run, Training};
 pub use waiting::WaitView;

@@ -20,8 +20,8 @@ use crate::sharding::{any, own_checkpoint, whole_checkpoint};
 use crate::sinks::{Sinks, of_run_dir};
 use crate::snapshot::{BEST, best_of};
 use crate::{
-    Checkpoint, CheckpointError, Iteration, ObsOf, OffPolicy, OffPolicyConfig, OnPolicy, PolicyOf, ProgressView, Run,
-    RunDir, RunDirError, StopToken, TrainError, Training, in_words,
+    Checkpoint, CheckpointError, Iteration, ObsOf, OffPolicyConfig, OffPolicyStart, OnPolicyStart, PolicyOf,
+    ProgressView, Ready, Run, RunDir, RunDirError, Start, StopToken, TrainError, Training, in_words,
 };
 
 /// Default seed of evaluations. Training does not use it.
@@ -137,73 +137,6 @@ impl Trainer<()> {
     /// A run of an existing loop, with the seed and length of that loop.
     pub fn of<T: Training>(training: T) -> TrainerBuilder<Ready<T>> {
         TrainerBuilder::new(Ready(training))
-    }
-}
-
-/// The parts from which a [`TrainerBuilder`] creates its loop.
-pub trait Start {
-    /// The loop.
-    type Training: Training;
-
-    /// Creates the loop.
-    ///
-    /// # Errors
-    /// If an environment or a setting cannot be used.
-    fn start(self, run: Run) -> Result<Self::Training, TrainError>;
-}
-
-/// See [`Trainer::on_policy`].
-#[derive(Debug)]
-pub struct OnPolicyStart<E, L> {
-    env: E,
-    learner: L,
-}
-
-/// See [`Trainer::off_policy`].
-#[derive(Debug)]
-pub struct OffPolicyStart<E, L> {
-    env: E,
-    learner: L,
-    config: OffPolicyConfig,
-}
-
-/// See [`Trainer::of`].
-#[derive(Debug)]
-pub struct Ready<T>(T);
-
-impl<E, L> Start for OnPolicyStart<E, L>
-where
-    E: VecEnv,
-    L: OnPolicyLearner<Batch = Rollout<E::Obs, E::Action>> + Persist,
-    L::Policy: ActorCritic<Obs = E::Obs, Action = E::Action>,
-{
-    type Training = OnPolicy<E, L>;
-
-    fn start(self, run: Run) -> Result<Self::Training, TrainError> {
-        OnPolicy::new(self.env, self.learner, run)
-    }
-}
-
-impl<E, L> Start for OffPolicyStart<E, L>
-where
-    E: VecEnv,
-    E::Obs: Compact,
-    E::Action: Compact,
-    L: OffPolicyLearner<Batch = Transitions<E::Obs, E::Action>> + Persist,
-    L::Policy: RandomWarmup<Obs = E::Obs, Action = E::Action>,
-{
-    type Training = OffPolicy<E, L>;
-
-    fn start(self, run: Run) -> Result<Self::Training, TrainError> {
-        OffPolicy::new(self.env, self.learner, self.config, run)
-    }
-}
-
-impl<T: Training> Start for Ready<T> {
-    type Training = T;
-
-    fn start(self, _run: Run) -> Result<T, TrainError> {
-        Ok(self.0)
     }
 }
 

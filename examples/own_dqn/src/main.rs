@@ -16,7 +16,7 @@ fn values([first, second, last]: &[Linear; 3], obs: Tensor<2>) -> Tensor<2> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let n_steps = std::env::args().nth(1).map_or(Ok(15_000), |steps| steps.parse())?;
-    let (device, rng) = (Device::flex(), &mut named_rng(0, "example", 0));
+    let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "example", 0));
     let layer = |(inputs, outputs)| LinearConfig::new(inputs, outputs).init(&device.clone().autodiff());
     let mut network = [(4, 64), (64, 64), (64, 2)].map(layer);
     let (mut target, mut adam) = (network.valid(), AdamConfig::new().init());

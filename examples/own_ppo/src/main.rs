@@ -56,7 +56,7 @@ impl ActorCriticModule for Network {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let steps = std::env::args().nth(1).map_or(Ok(100_000), |steps| steps.parse())?;
-    let device = Device::flex();
+    let device = brasa::device::open_named("cpu")?;
     let boats = || TimeLimit::new(EnvVec::new(0..8, |_| Boat::default())?, 100);
     let env = HostEnv::new(boats()?, &device);
     let layer = |inputs, outputs| LinearConfig::new(inputs, outputs).init(&device.clone().autodiff());

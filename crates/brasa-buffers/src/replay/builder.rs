@@ -30,10 +30,9 @@ impl<O: ObsForm + Compact> ReplayBuffer<O, Tensor<2>> {
     /// let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["place"]), Space::Discrete(2), 1);
     /// let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(1000).gamma(0.9).build()?;
     /// // A walk of three steps that ends at the goal.
-    /// for (place, next) in [(0.0, 0.3), (0.3, 0.6), (0.6, 1.0)] {
-    ///     let step = Transition::new(&[place], &[1.0], -1.0, &[next]);
-    ///     replay.push_one(&if next == 1.0 { step.terminated() } else { step })?;
-    /// }
+    /// replay.push_one(&Transition::new(&[0.0], &[1.0], -1.0, &[0.3]))?;
+    /// replay.push_one(&Transition::new(&[0.3], &[1.0], -1.0, &[0.6]))?;
+    /// replay.push_one(&Transition::new(&[0.6], &[1.0], -1.0, &[1.0]).terminated())?;
     /// let batch = replay.sample(64, 0.0, &mut brasa_buffers::named_rng(0, "example", 0));
     /// // The target of a value is `reward + discount * value(next_obs)`; the discount is 0 behind the end.
     /// let discounts: Vec<f32> = batch.discount.into_data().iter::<f32>().collect();
@@ -224,7 +223,11 @@ mod tests {
                 let number = |value: f32| Tensor::<1>::from_floats([value], &device);
                 let step = StepBatch {
                     obs: Obs::new(tensor(&after)),
-                    successor: Successor::Rows(Obs::new(tensor(&next))),
+                    successor: match (terminated, truncated) {
+                        (false, false) => Successor::Same,
+                        (true, false) => Successor::Terminal,
+                        _ => Successor::Rows(Obs::new(tensor(&next))),
+                    },
                     reward: number(reward),
                     terminated: number(f32::from(u8::from(terminated))),
                     truncated: number(f32::from(u8::from(truncated))),

@@ -1,15 +1,4 @@
-//! The replay buffer of off-policy algorithms.
-//!
-//! The buffer is a ring of slots. A slot holds one step of all environments: `n_rows` rows of observation, action and
-//! outcome. The next observation of a transition is in the slot of the next transition, so observations are stored once. Only
-//! the successors of truncated rows are stored apart: a row is truncated at most once in `truncation_interval` steps, so that
-//! the successors of so many steps share one slot.
-//!
-//! For a team ([`Compact::n_agents`]) the shared part is stored once per environment, and every agent samples
-//! separately.
-//!
-//! Nothing is read back from the device: the host knows which slots can be sampled, and only the device knows where
-//! episodes end.
+//! Replay.
 
 mod builder;
 mod config;
@@ -39,6 +28,19 @@ use priorities::{Drawn, Priorities};
 use ring::Ring;
 
 /// Stored transitions on a non-autodiff device; memory is allocated once.
+///
+/// The replay buffer of off-policy algorithms.
+///
+/// The buffer is a ring of slots. A slot holds one step of all environments: `n_rows` rows of observation, action and
+/// outcome. The next observation of a transition is in the slot of the next transition, so observations are stored once. Only
+/// the successors of truncated rows are stored apart: a row is truncated at most once in `truncation_interval` steps, so that
+/// the successors of so many steps share one slot.
+///
+/// For a team ([`Compact::n_agents`]) the shared part is stored once per environment, and every agent samples
+/// separately.
+///
+/// Nothing is read back from the device: the host knows which slots can be sampled, and only the device knows where
+/// episodes end.
 ///
 /// `capacity` counts the transitions of each agent of a team, otherwise those of all rows. A step uses one slot. If rows were
 /// truncated, the `truncation_interval` steps from there on use another one together: with an interval of 1, and very many

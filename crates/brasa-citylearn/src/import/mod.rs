@@ -170,13 +170,13 @@ fn from_wheel(wheel: &Path, set: Option<&str>) -> Result<Source, EnergyError> {
     let prefix = format!("{SETS}{set}/");
     let entries = archive.names();
     let origin = wheel.join(&prefix);
-    let schema = archive.read(&format!("{prefix}{SCHEMA}")).or_else(|reason| refuse(wheel, reason))?;
+    let schema = archive.read(&format!("{prefix}{SCHEMA}")).or_else(|reason| refuse(wheel, reason.to_string()))?;
     let value = archive.budget().json(without_mark(&schema));
-    let value = value.map_err(|reason| schema_error(&origin.join(SCHEMA), &with_hint(&schema, reason)))?;
+    let value = value.map_err(|reason| schema_error(&origin.join(SCHEMA), &with_hint(&schema, reason.to_string())))?;
     let mut read = |name: &str| {
         let entry = format!("{prefix}{name}");
         let bytes = entries.contains(&entry).then(|| archive.read(&entry));
-        bytes.transpose().or_else(|reason| refuse(wheel, reason))
+        bytes.transpose().or_else(|reason| refuse(wheel, reason.to_string()))
     };
     let files = named_files(&origin, &value, &mut read)?;
     Ok((origin, schema, files, archive.into_budget()))
@@ -274,7 +274,7 @@ fn convert(
             None => drop(files.insert(name, bytes)),
             Some(stem) => {
                 let weights = StateDict::read_within(&bytes, budget).and_then(|weights| weights.to_safetensors());
-                let weights = weights.or_else(|reason| refuse(&origin.join(&name), reason))?;
+                let weights = weights.or_else(|reason| refuse(&origin.join(&name), reason.to_string()))?;
                 files.insert(format!("{stem}.safetensors"), weights);
                 converted.push(name);
             }

@@ -1,16 +1,4 @@
-//! The optimum by dynamic programming over sets of rooms.
-//!
-//! Held and Karp, "A dynamic programming approach to sequencing problems" (1962): `f(S, l)`, the earliest time at
-//! which one responder has searched exactly the rooms `S` and ended in `l`, is
-//!
-//! ```text
-//! f({l}, l) = d(start, l) + t(l)          f(S, l) = min over p in S \ {l} of f(S \ {l}, p) + d(p, l) + t(l)
-//! ```
-//!
-//! and `g(S) = min over l of f(S, l)` is the time of one responder for the rooms `S`. The team's optimum is the best
-//! partition of the rooms, found by depth-first search. A subset never takes longer than the set (by the triangle
-//! inequality of shortest times, a route without some of its rooms is not longer), so a branch whose longest set
-//! already takes as long as the best solution is pruned.
+//! Small problems exactly.
 
 use super::{SweepPlan, SweepProblem};
 use crate::EvacuationError;
@@ -21,6 +9,20 @@ const MAX_ROOMS: usize = 16;
 const MAX_RESPONDERS: usize = 3;
 
 /// An optimal plan.
+///
+/// The optimum by dynamic programming over sets of rooms.
+///
+/// Held and Karp, "A dynamic programming approach to sequencing problems" (1962): `f(S, l)`, the earliest time at
+/// which one responder has searched exactly the rooms `S` and ended in `l`, is
+///
+/// ```text
+/// f({l}, l) = d(start, l) + t(l)          f(S, l) = min over p in S \ {l} of f(S \ {l}, p) + d(p, l) + t(l)
+/// ```
+///
+/// and `g(S) = min over l of f(S, l)` is the time of one responder for the rooms `S`. The team's optimum is the best
+/// partition of the rooms, found by depth-first search. A subset never takes longer than the set (by the triangle
+/// inequality of shortest times, a route without some of its rooms is not longer), so a branch whose longest set
+/// already takes as long as the best solution is pruned.
 ///
 /// # Errors
 /// [`EvacuationError::TooLarge`] beyond 16 rooms or 3 responders.

@@ -1,11 +1,4 @@
-//! Lower bounds on the makespan, for buildings of any size.
-//!
-//! Let `k` responders walk for `W_i` and search for `S_i`. The makespan is at least the mean of `W_i + S_i`, and the
-//! `S_i` sum to the services of all visits, `S`. It remains to bound the walking. The result is the maximum of four
-//! bounds; each is proven at its function.
-//!
-//! All bounds also hold for time in whole ticks, for slower or closed edges, and for waiting responders,
-//! because none of these makes a walk shorter. If all times are whole, the bound is rounded up.
+//! A lower bound.
 
 use super::SweepProblem;
 use crate::EvacuationError;
@@ -37,6 +30,15 @@ impl LowerBound {
 }
 
 /// Lower bounds for a building without fire.
+///
+/// Lower bounds on the makespan, for buildings of any size.
+///
+/// Let `k` responders walk for `W_i` and search for `S_i`. The makespan is at least the mean of `W_i + S_i`, and the
+/// `S_i` sum to the services of all visits, `S`. It remains to bound the walking. The result is the maximum of four
+/// bounds; each is proven at its function.
+///
+/// All bounds also hold for time in whole ticks, for slower or closed edges, and for waiting responders,
+/// because none of these makes a walk shorter. If all times are whole, the bound is rounded up.
 pub fn lower_bound(problem: &SweepProblem) -> LowerBound {
     let chosen = Independent::new(problem);
     LowerBound {

@@ -1,28 +1,4 @@
-//! Random buildings: unlimited, reproducible, and separate for training and evaluation.
-//!
-//! There are four families, each modeled on a kind of building:
-//!
-//! - [`Family::Comb`]: an office; rooms on both sides of one or several corridors;
-//! - [`Family::Hub`]: a daycare center; rooms along a corridor and a room in the middle with doors to most of them;
-//! - [`Family::Grid`]: a warehouse; a grid of aisles with rooms between them;
-//! - [`Family::Bsp`]: a rectangle divided recursively by corridors and then by walls.
-//!
-//! All except hubs have outlines in m: no two places of a floor overlap, and connected places share a
-//! wall. Lengths are whole decimeters and all operations round equally on every machine, so a seed
-//! gives the same building everywhere.
-//!
-//! A [`Split`] has separate buildings for every purpose:
-//!
-//! ```
-//! use brasa_floorplan::{GeneratorConfig, Split};
-//!
-//! let config = GeneratorConfig::default();
-//! let seen = config.layout(Split::Train, 7)?;
-//! let unseen = config.layout(Split::HeldOut, 7)?;
-//! assert_ne!(seen.nodes.len() + seen.edges.len(), 0);
-//! assert_ne!(seen, unseen);
-//! # Ok::<(), brasa_floorplan::FloorPlanError>(())
-//! ```
+//! Random buildings.
 
 mod bsp;
 mod comb;
@@ -225,6 +201,32 @@ impl GeneratorConfig {
 }
 
 /// The building of `family` and `seed`.
+///
+/// Random buildings: unlimited, reproducible, and separate for training and evaluation.
+///
+/// There are four families, each modeled on a kind of building:
+///
+/// - [`Family::Comb`]: an office; rooms on both sides of one or several corridors;
+/// - [`Family::Hub`]: a daycare center; rooms along a corridor and a room in the middle with doors to most of them;
+/// - [`Family::Grid`]: a warehouse; a grid of aisles with rooms between them;
+/// - [`Family::Bsp`]: a rectangle divided recursively by corridors and then by walls.
+///
+/// All except hubs have outlines in m: no two places of a floor overlap, and connected places share a
+/// wall. Lengths are whole decimeters and all operations round equally on every machine, so a seed
+/// gives the same building everywhere.
+///
+/// A [`Split`] has separate buildings for every purpose:
+///
+/// ```
+/// use brasa_floorplan::{GeneratorConfig, Split};
+///
+/// let config = GeneratorConfig::default();
+/// let seen = config.layout(Split::Train, 7)?;
+/// let unseen = config.layout(Split::HeldOut, 7)?;
+/// assert_ne!(seen.nodes.len() + seen.edges.len(), 0);
+/// assert_ne!(seen, unseen);
+/// # Ok::<(), brasa_floorplan::FloorPlanError>(())
+/// ```
 ///
 /// # Errors
 /// As [`GeneratorConfig::validate`].
