@@ -6,7 +6,7 @@ use brasa_nn::Persist;
 
 use crate::{OffPolicy, OffPolicyConfig, OnPolicy, Run, TrainError, Training};
 
-/// The parts from which a [`TrainerBuilder`] creates its loop.
+/// The parts from which a [`TrainerBuilder`](crate::TrainerBuilder) creates its loop.
 pub trait Start {
     /// The loop.
     type Training: Training;
@@ -18,14 +18,14 @@ pub trait Start {
     fn start(self, run: Run) -> Result<Self::Training, TrainError>;
 }
 
-/// See [`Trainer::on_policy`].
+/// See [`Trainer::on_policy`](crate::Trainer::on_policy).
 #[derive(Debug)]
 pub struct OnPolicyStart<E, L> {
     pub(crate) env: E,
     pub(crate) learner: L,
 }
 
-/// See [`Trainer::off_policy`].
+/// See [`Trainer::off_policy`](crate::Trainer::off_policy).
 #[derive(Debug)]
 pub struct OffPolicyStart<E, L> {
     pub(crate) env: E,
@@ -33,7 +33,7 @@ pub struct OffPolicyStart<E, L> {
     pub(crate) config: OffPolicyConfig,
 }
 
-/// See [`Trainer::of`].
+/// See [`Trainer::of`](crate::Trainer::of).
 #[derive(Debug)]
 pub struct Ready<T>(pub(crate) T);
 
