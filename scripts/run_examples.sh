@@ -47,5 +47,7 @@ run train_cart_pole_a2c 2000
 run graph_attention 30
 run microgrid_rule 1
 run device_profile
+run own_dqn 1500
+run own_ppo 8192
 "$build/brasa" train "$root/configs/cart-pole-ppo.toml" --steps 2048 --out "$folder/run" --quiet >/dev/null
 run act_with_loaded_policy "$folder/run"

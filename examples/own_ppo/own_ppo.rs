@@ -1,6 +1,6 @@
 //! PPO on an environment of one's own, a boat that holds its place in a current, with a network of Burn's layers.
 //!
-//! `cargo run --release -p own-ppo`; a number after `--` replaces the 100,000 steps.
+//! `cargo run --release -p example-own-ppo --example own_ppo`; a number after `--` replaces the 100,000 steps.
 
 use brasa::ndarray::{ArrayView1, ArrayViewMut1, aview1};
 use brasa::nn::{ActorCriticModule, ModuleActorCritic};

@@ -1,6 +1,6 @@
 //! A deep Q-network of one's own (Mnih et al. 2015): layers and optimizer of Burn, the memory of `brasa-buffers`.
 //!
-//! `cargo run --release -p own-dqn`; a number after `--` replaces the 15,000 steps.
+//! `cargo run --release -p example-own-dqn --example own_dqn`; a number after `--` replaces the 15,000 steps.
 
 use brasa_buffers::{Obs, ReplayBuffer, Transition, named_rng};
 use brasa_classic::Classic;
