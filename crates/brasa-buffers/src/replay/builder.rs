@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use brasa_core::env::{BatchSlabs, EnvSpec};
+use brasa_core::env::{BatchSlabs, EnvSpec, InvalidField};
 use brasa_core::{Obs, ObsForm, ObsParts, StepBatch, Successor};
 use brasa_device::open_named;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -144,7 +144,8 @@ impl ReplayBuffer<Obs, Tensor<2>> {
     /// observation is then [`Transition::next_obs`] of this one.
     ///
     /// # Errors
-    /// As [`ReplayBuffer::push`].
+    /// [`BufferError::Field`] for another observation than that: the end of an episode was not marked, and the step before is stored with a
+    /// successor. Else as [`ReplayBuffer::push`].
     ///
     /// # Panics
     /// If the buffer is for several environments or masks, or a slice has another length.
@@ -160,6 +161,11 @@ impl ReplayBuffer<Obs, Tensor<2>> {
             widths[0],
             widths[1]
         );
+        let differs = |next: &&Vec<f32>| next.iter().map(|x| x.to_bits()).ne(obs.iter().map(|x| x.to_bits()));
+        if let Some(next) = self.expected.as_ref().filter(differs) {
+            let rule = "must be the observation after the step before, whose episode has not ended: mark its end as terminated or truncated";
+            return Err(InvalidField::new("obs", rule, format!("{obs:?} after {next:?}")).into());
+        }
         let device = self.run_device.as_ref().unwrap_or(&self.device).clone();
         let row = |numbers: &[f32]| -> Tensor<2> {
             Tensor::from_data(TensorData::new(numbers.to_vec(), [1, numbers.len()]), &device)
@@ -177,9 +183,12 @@ impl ReplayBuffer<Obs, Tensor<2>> {
             (true, false) => Successor::Terminal,
             (false, false) => Successor::Same,
         };
+        let expected = (!terminated && !truncated).then(|| next_obs.to_vec());
         let (reward, terminated, truncated) = (number(reward), flag(terminated), flag(truncated));
         let step = StepBatch { obs: next, successor, reward, terminated, truncated, elapsed: None };
-        self.push(row(action), &step)
+        self.push(row(action), &step)?;
+        self.expected = expected;
+        Ok(())
     }
 }
 
@@ -257,6 +266,18 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn an_episode_whose_end_was_not_marked_is_named() {
+        let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["a"]), Space::Discrete(3), 1);
+        let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).build().expect("a buffer");
+        replay.push_one(&Transition::new(&[0.0], &[1.0], 0.0, &[0.1])).expect("it is stored");
+        replay.push_one(&Transition::new(&[0.1], &[1.0], 0.0, &[0.2])).expect("it is stored");
+        let error = replay.push_one(&Transition::new(&[0.0], &[1.0], 0.0, &[0.1])).expect_err("a reset").to_string();
+        assert!(error.contains("mark its end as terminated or truncated, got [0.0] after [0.2]"), "{error}");
+        replay.push_one(&Transition::new(&[0.2], &[1.0], 0.0, &[0.3]).truncated()).expect("it is stored");
+        replay.push_one(&Transition::new(&[0.0], &[1.0], 0.0, &[0.1])).expect("a new episode");
     }
 
     #[test]

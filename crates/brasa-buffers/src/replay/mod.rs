@@ -62,6 +62,8 @@ pub struct ReplayBuffer<O, A> {
     pending: Option<usize>,
     /// Whether the newest observations are those of [`ReplayBuffer::begin`]: no transition ends there.
     begun: bool,
+    /// The observation of the next step of [`ReplayBuffer::push_one`], if its episode goes on.
+    expected: Option<Vec<f32>>,
     ring: Ring,
     n_step: NStepBatch,
     priorities: Option<Priorities>,
@@ -206,6 +208,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             watch: Watch::new(spec.truncation_interval, n_rows, device),
             pending: None,
             begun: true,
+            expected: None,
             ring: Ring::new(n_slots),
             n_step: NStepBatch::new([config.n_step, n_rows, n_slots], gamma, on_host, device),
             priorities,
@@ -325,6 +328,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.write_obs(open, step.obs.clone());
         self.begun = false;
         self.n_step.link(&self.ring, leader, slot);
+        self.expected = None;
         Ok(())
     }
 

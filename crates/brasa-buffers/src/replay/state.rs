@@ -135,7 +135,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.linked = upload(head.linked);
         self.watch.set_since(upload(head.since_truncation));
         self.n_step.relink(&ring);
-        (self.ring, self.pending, self.begun) = (ring, head.pending, head.begun);
+        (self.ring, self.pending, self.begun, self.expected) = (ring, head.pending, head.begun, None);
         Ok(())
     }
 
