@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut target, mut adam) = (network.valid(), AdamConfig::new().init());
     let (mut env, mut ends) = (Classic::cart_pole().batch(0..1)?, vec![0]);
     let (mut seen, spec) = (BatchSlabs::new(env.spec()), env.spec().clone());
-    let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(10_000).device(&device).build()?;
+    let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(10_000).build(&device)?;
     env.reset(0, &mut seen)?;
     for step in 0..n_steps {
         let obs: [f32; 4] = std::array::from_fn(|i| seen.obs[[0, i]]);

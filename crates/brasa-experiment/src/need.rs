@@ -118,8 +118,8 @@ impl Need {
             footprint = footprint.pipelined(!experiment.plan.replays());
         }
         let envs_on_device = placed.into_inner().is_some();
-        let (envs_in_device, saves_replay) = (envs_on_device || on_host, experiment.plan.saves_replay());
-        let placing = Placing { on_host, envs_on_device: envs_in_device, saves_replay };
+        let saves_replay = experiment.plan.saves_replay();
+        let placing = Placing { on_host, envs_on_device: envs_on_device || on_host, saves_replay };
         let phases = phases(experiment, &footprint, profile, envs_on_device);
         Ok(Some(Self {
             profile: profile.name.clone(),

@@ -11,14 +11,14 @@ use crate::distribution::{categorical, gaussian};
 use crate::linear::leaf;
 use crate::{Heads, NnError};
 
-/// A module of one's own that [`ModuleActorCritic`] makes an actor-critic.
+/// A custom module that [`ModuleActorCritic`] makes an actor-critic.
 pub trait ActorCriticModule: Module {
     /// The outputs of the actor, `[n_rows, outputs]`, and the values, `[n_rows]`. The outputs are the logits of choices, one after the other, or
     /// the means of continuous actions.
     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>);
 }
 
-/// A module of one's own as an actor-critic for PPO and A2C: its outputs are logits of choices, or means of continuous actions with a trained
+/// A custom module as an actor-critic for PPO and A2C. Its outputs are logits of choices, or means of continuous actions with a trained
 /// standard deviation per dimension. Masks, sampling, log-probabilities and entropies are those of [`ActionHead`](crate::ActionHead).
 ///
 /// ```

@@ -14,6 +14,7 @@ use crate::{ShardError, World};
 
 /// A run that did not succeed.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum RunError<E: Display + fmt::Debug> {
     /// The run cannot be divided like that.
     #[error(transparent)]

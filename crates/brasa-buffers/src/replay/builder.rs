@@ -4,7 +4,6 @@ use std::marker::PhantomData;
 
 use brasa_core::env::{BatchSlabs, EnvSpec, InvalidField};
 use brasa_core::{Obs, ObsForm, ObsParts, StepBatch, Successor};
-use brasa_device::open_named;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig};
@@ -17,18 +16,18 @@ pub struct ReplayBuilder<'a, O> {
     spec: &'a EnvSpec,
     config: ReplayConfig,
     gamma: f64,
-    device: Option<Device>,
     obs: PhantomData<fn() -> O>,
 }
 
 impl<O: ObsForm + Compact> ReplayBuffer<O, Tensor<2>> {
-    /// A buffer for environments of `spec`. Every setting has a default: a million transitions, a discount of 0.99, uniform sampling, the CPU.
+    /// A buffer for environments of `spec`. Every setting has a default: a million transitions, a discount of 0.99, uniform sampling.
     ///
     /// ```
     /// use brasa_buffers::{EnvSpec, Obs, ReplayBuffer, Space, Transition};
     ///
     /// let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["place"]), Space::Discrete(2), 1);
-    /// let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(1000).gamma(0.9).build()?;
+    /// let device = brasa_device::open_named("cpu")?;
+    /// let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(1000).gamma(0.9).build(&device)?;
     /// // A walk of three steps that ends at the goal.
     /// replay.push_one(&Transition::new(&[0.0], &[1.0], -1.0, &[0.3]))?;
     /// replay.push_one(&Transition::new(&[0.3], &[1.0], -1.0, &[0.6]))?;
@@ -40,7 +39,7 @@ impl<O: ObsForm + Compact> ReplayBuffer<O, Tensor<2>> {
     /// # Ok::<(), brasa_buffers::BufferError>(())
     /// ```
     pub fn builder(spec: &EnvSpec) -> ReplayBuilder<'_, O> {
-        ReplayBuilder { spec, config: ReplayConfig::default(), gamma: 0.99, device: None, obs: PhantomData }
+        ReplayBuilder { spec, config: ReplayConfig::default(), gamma: 0.99, obs: PhantomData }
     }
 }
 
@@ -81,21 +80,14 @@ impl<O: ObsForm + Compact> ReplayBuilder<'_, O> {
         self
     }
 
-    /// The device of the buffer and of what is sampled, without autodiff.
-    pub fn device(mut self, device: &Device) -> Self {
-        self.device = Some(device.clone());
-        self
-    }
-
-    /// The buffer.
+    /// The buffer, whose batches are on `device`, without autodiff.
     ///
     /// # Errors
-    /// As [`ReplayBuffer::new`]. [`BufferError::Device`] without [`ReplayBuilder::device`] if the backend of the CPU is not compiled in.
-    pub fn build(self) -> Result<ReplayBuffer<O, Tensor<2>>, BufferError> {
-        let device = self.device.map_or_else(|| open_named("cpu"), Ok)?;
-        let obs = O::assemble(ObsParts::upload(self.spec, &BatchSlabs::new(self.spec), &device));
-        let action = Tensor::zeros([self.spec.n_rows(), self.spec.action.width()], &device);
-        ReplayBuffer::new(&self.config, &obs, &action, self.gamma, self.spec, &device)
+    /// As [`ReplayBuffer::new`].
+    pub fn build(self, device: &Device) -> Result<ReplayBuffer<O, Tensor<2>>, BufferError> {
+        let obs = O::assemble(ObsParts::upload(self.spec, &BatchSlabs::new(self.spec), device));
+        let action = Tensor::zeros([self.spec.n_rows(), self.spec.action.width()], device);
+        ReplayBuffer::new(&self.config, &obs, &action, self.gamma, self.spec, device)
     }
 }
 
@@ -140,12 +132,12 @@ impl<'a> Transition<'a> {
 }
 
 impl ReplayBuffer<Obs, Tensor<2>> {
-    /// Stores a step of one environment. Steps come in their order. An episode that has not ended goes on with the next one, whose
-    /// observation is then [`Transition::next_obs`] of this one.
+    /// Stores a step of one environment. Steps are stored in their order. Unless the previous step ended an episode, the observation is
+    /// [`Transition::next_obs`] of the previous step.
     ///
     /// # Errors
-    /// [`BufferError::Field`] for another observation than that: the end of an episode was not marked, and the step before is stored with a
-    /// successor. Else as [`ReplayBuffer::push`].
+    /// [`BufferError::Field`] if the observation does not continue the previous step and the previous step did not end its episode. Otherwise as
+    /// [`ReplayBuffer::push`].
     ///
     /// # Panics
     /// If the buffer is for several environments or masks, or a slice has another length.
@@ -163,7 +155,7 @@ impl ReplayBuffer<Obs, Tensor<2>> {
         );
         let differs = |next: &&Vec<f32>| next.iter().map(|x| x.to_bits()).ne(obs.iter().map(|x| x.to_bits()));
         if let Some(next) = self.expected.as_ref().filter(differs) {
-            let rule = "must be the observation after the step before, whose episode has not ended: mark its end as terminated or truncated";
+            let rule = "must be `next_obs` of the previous step, unless that step ended its episode: mark its end as terminated or truncated";
             return Err(InvalidField::new("obs", rule, format!("{obs:?} after {next:?}")).into());
         }
         let device = self.run_device.as_ref().unwrap_or(&self.device).clone();
@@ -206,11 +198,10 @@ mod tests {
         let spec = EnvSpec::new(Space::uniform_box(0.0, 1e6, ["place", "half"]), Space::Discrete(3), 1);
         for (n_step, prioritized) in [(1, false), (3, false), (3, true)] {
             let builder = || {
-                let builder =
-                    ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).n_step(n_step).gamma(0.9).device(&device);
+                let builder = ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).n_step(n_step).gamma(0.9);
                 if prioritized { builder.prioritized(PrioritizedConfig::default()) } else { builder }
             };
-            let [mut one_by_one, mut batch] = [(); 2].map(|()| builder().build().expect("a buffer"));
+            let [mut one_by_one, mut batch] = [(); 2].map(|()| builder().build(&device).expect("a buffer"));
             let rng = &mut named_rng(0, "test", n_step as u64);
             let tensor = |numbers: &[f32]| -> Tensor<2> {
                 Tensor::from_data(TensorData::new(numbers.to_vec(), [1, numbers.len()]), &device)
@@ -271,7 +262,8 @@ mod tests {
     #[test]
     fn an_episode_whose_end_was_not_marked_is_named() {
         let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["a"]), Space::Discrete(3), 1);
-        let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).build().expect("a buffer");
+        let mut replay =
+            ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).build(&brasa_test::device()).expect("a buffer");
         replay.push_one(&Transition::new(&[0.0], &[1.0], 0.0, &[0.1])).expect("it is stored");
         replay.push_one(&Transition::new(&[0.1], &[1.0], 0.0, &[0.2])).expect("it is stored");
         let error = replay.push_one(&Transition::new(&[0.0], &[1.0], 0.0, &[0.1])).expect_err("a reset").to_string();
@@ -284,7 +276,8 @@ mod tests {
     #[should_panic(expected = "an observation has 2 numbers and an action 1")]
     fn a_slice_of_another_length_is_the_callers_bug() {
         let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["a", "b"]), Space::Discrete(3), 1);
-        let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).build().expect("a buffer");
+        let mut replay =
+            ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).build(&brasa_test::device()).expect("a buffer");
         let _ = replay.push_one(&Transition::new(&[0.0], &[1.0], 0.0, &[0.0]));
     }
 }

@@ -5,10 +5,10 @@ use std::ops::Range;
 /// Children per node: a cache line, and seven levels for a million leaves.
 const FAN: usize = 8;
 
-/// Numbers with their sum, of which one is found by its share: what proportional prioritized replay (Schaul et al. 2016) samples from.
+/// A tree of sums, from which proportional prioritized replay (Schaul et al. 2016) samples: it finds the number at a place of the cumulative sum.
 ///
-/// A change and a search take a few steps for a million numbers. Every sum is computed anew from its parts, in 64 bits: errors do not add up.
-/// [`ReplayBuffer`](crate::ReplayBuffer) has such a tree inside; this one is for a memory of one's own.
+/// A change and a search take a few steps for a million numbers. Every sum is computed from its parts in 64 bits, so errors do not add up.
+/// [`ReplayBuffer`](crate::ReplayBuffer) contains such a tree. `SumTree` is for a custom memory.
 ///
 /// ```
 /// use brasa_buffers::SumTree;
