@@ -6,12 +6,13 @@
 #
 # `build` takes about half an hour from scratch on two cores. Variables:
 #   BRASA_GPU_PROFILE=dev    instead of release: faster to build after other work, slower programs
-#   BRASA_GPU_PARTS=command  only the command, no tests and no benches
+#   BRASA_GPU_BUILD=command  only the command, no tests and no benches
 #   BRASA_GPU_LLVM=1         links the LLVM bundle that cubecl-llvm downloads
 #   CARGO_TARGET_DIR         target/gpu by default; features differ from those of other builds
 # `run` needs python3, a driver of CUDA 12.8 (570) or later, and NVRTC with its headers, 12.8 or later: from CUDA_PATH, /usr/local/cuda or
 # NVIDIA's wheels.
 #   BRASA_GPU_SECONDS=570    time that it may take; what does not fit is skipped and said
+#   BRASA_GPU_PARTS=tests,training,recipes,updates   what is done
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=.gpu
@@ -25,11 +26,11 @@ without_llvm() {
 build() {
   local profile=${BRASA_GPU_PROFILE:-release} messages
   local arguments=(-p brasa-cli --features brasa-cli/cuda --bin brasa)
-  if [[ ${BRASA_GPU_PARTS:-all} == all ]]; then
+  if [[ ${BRASA_GPU_BUILD:-all} == all ]]; then
     # One selection of packages, so that Burn is built once.
     arguments+=(-p brasa-kernels --features brasa-kernels/cuda --test device_parity --test launches)
     arguments+=(-p brasa --features brasa/cuda --test suite --test n_launches --test recordings)
-    arguments+=(-p brasa-benches --features brasa-benches/cuda --example sac)
+    arguments+=(-p brasa-benches --features brasa-benches/cuda --example sac --example gat --example team_dqn)
   fi
   export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target/gpu}
   if without_llvm; then
@@ -79,7 +80,8 @@ run() {
   [[ -f $folder/programs.tar.xz ]] || fail "$folder/programs.tar.xz is missing: scripts/gpu.sh build"
   command -v python3 >/dev/null || fail "python3 is missing"
   work=$(mktemp -d)
-  tar -C "$work" -xf "$folder/programs.tar.xz"
+  # A machine with Python may have no xz.
+  python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$folder/programs.tar.xz" "$work"
   mkdir -p "$place"
   local status=0
   python3 scripts/gpu_report.py --programs "$work" --out "$place" || status=$?

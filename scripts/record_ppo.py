@@ -141,4 +141,5 @@ def main(path):
         json.dump({"versions": versions, "n_rows": ROWS, "n_steps": STEPS, "cases": cases}, file)
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

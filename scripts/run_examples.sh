@@ -38,6 +38,7 @@ run train_own_environment 20000
 grep -q 'has all its steps' train_own_environment.log
 run environment_as_tensors 8192
 run own_network 1024
+run own_recurrent 2048
 run own_environment
 run district_rules
 run network_rules 2

@@ -114,6 +114,7 @@ fn ppo(obs: usize, action: &Space, rows: usize, config: &ActorCriticConfig, devi
         value: column(),
         advantage: column(),
         returns: column(),
+        remembered: None,
     };
     time(10, || drop(ppo.update(rollout.clone(), Progress::new(0, 1)))) / EPOCHS as f64
 }

@@ -4,7 +4,8 @@
 //! cargo run --release --package brasa-benches --example sac -- --task synthetic --updates 2000
 //! ```
 //!
-//! `--task small` is the update of Pendulum-v1's size alone, `--task products` the matrix products of an update alone.
+//! `--task small` is the update of Pendulum-v1's size alone, `--task products` the matrix products of an update alone. `--capture true`
+//! records updates and replays them on a GPU.
 
 use std::time::Instant;
 
@@ -17,6 +18,7 @@ brasa_benches::allocator!();
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let task: String = argument("--task", "synthetic".into())?;
     let updates: u64 = argument("--updates", 2000)?;
+    let captures: bool = argument("--capture", false)?;
     let place = place();
     let shape = if task.starts_with("small") { SacShape::SMALL } else { SacShape::LARGE };
     let seconds = if task.ends_with("products") {
@@ -24,6 +26,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         timed(updates, || products.multiply(), || place.sync())
     } else {
         let mut bench = SacBench::new(shape, &place.device);
+        if captures {
+            bench.record();
+        }
         timed(updates, || bench.update(), || place.sync())
     };
     let line = json!({
@@ -33,6 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "seconds": seconds,
         "updates_per_second": updates as f64 / seconds,
         "batch_size": shape.batch,
+        "capture": captures,
         "device": place.name,
         "versions": { "brasa": env!("CARGO_PKG_VERSION") },
     });

@@ -1,6 +1,6 @@
 """One layer of graph attention in PyTorch Geometric, forward and backward, on copies of one building.
 
-    python benches/peers/pyg_gat.py --layer v2 [--passes 200] [--threads 1]
+    python benches/peers/pyg_gat.py --layer v2 [--passes 200] [--threads 1] [--device cuda]
 
 `--layer` is v1 (GATConv), v2 (GATv2Conv), v1-edges or v2-edges. A batch has 64 copies of a daycare of 45 places and
 142 directed edges as one graph of separate parts; nodes have 64 features, the layer four heads of 16, edges six
@@ -34,6 +34,7 @@ def main():
     parser.add_argument("--layer", choices=["v1", "v2", "v1-edges", "v2-edges"], default="v2")
     parser.add_argument("--passes", type=int, default=200)
     parser.add_argument("--threads", type=int, default=1, help="threads of PyTorch")
+    parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
 
     import torch
@@ -42,6 +43,7 @@ def main():
 
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
+    torch.set_default_device(arguments.device)
     with_edges = arguments.layer.endswith("edges")
     kind = GATConv if arguments.layer.startswith("v1") else GATv2Conv
     layer = kind(INPUTS, OUTPUTS, heads=HEADS, edge_dim=EDGE_FEATURES if with_edges else None)
@@ -57,11 +59,14 @@ def main():
         layer.zero_grad()
         (layer(x, edge_index, edge_attr) * probe).sum().backward()
 
+    wait = torch.cuda.synchronize if arguments.device.startswith("cuda") else lambda: None
     for _ in range(20):
         forward_backward()
+    wait()
     begin = time.perf_counter()
     for _ in range(arguments.passes):
         forward_backward()
+    wait()
     seconds = time.perf_counter() - begin
     print(
         json.dumps(
@@ -73,6 +78,7 @@ def main():
                 "seconds": seconds,
                 "milliseconds_per_pass": 1e3 * seconds / arguments.passes,
                 "threads": torch.get_num_threads(),
+                "device": arguments.device,
                 "versions": {
                     "python": platform.python_version(),
                     "torch": torch.__version__,

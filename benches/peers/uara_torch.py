@@ -1,6 +1,6 @@
 """Thirty independent deep Q-learners of a cellular network in PyTorch, as a loop over agents.
 
-    python benches/peers/uara_torch.py [--form loop] [--threads 1] [--steps 200]
+    python benches/peers/uara_torch.py [--form loop] [--threads 1] [--steps 200] [--device cuda]
 
 `loop` is how the published code (cly1994jlu/UARA-DRL) does it, without its defects: every agent has a perceptron, a
 target, an RMSprop and a replay of tensors of its own; states are copied when they are stored, nothing is learned
@@ -173,8 +173,8 @@ class Batched:
 
     def act(self, state):
         with torch.no_grad():
-            x = torch.from_numpy(state).expand(USERS, 1, USERS)
-            best = self.values(self.online, x).masked_fill(self.illegal, -math.inf).argmax(2).squeeze(1).numpy()
+            x = torch.from_numpy(state).to(self.state.device).expand(USERS, 1, USERS)
+            best = self.values(self.online, x).masked_fill(self.illegal, -math.inf).argmax(2).squeeze(1).cpu().numpy()
         explores = np.random.random(USERS) < EPSILON
         return np.where(explores, [random.choice(legal) for legal in self.legal], best)
 
@@ -208,12 +208,14 @@ class Batched:
                 target.copy_(parameter.detach())
 
 
-def milliseconds(work, n):
+def milliseconds(work, n, wait):
     for _ in range(5):
         work()
+    wait()
     begin = time.perf_counter()
     for _ in range(n):
         work()
+    wait()
     return round(1e3 * (time.perf_counter() - begin) / n, 4)
 
 
@@ -222,8 +224,12 @@ def main():
     parser.add_argument("--form", choices=["loop", "batched"], default="loop")
     parser.add_argument("--threads", type=int, default=1, help="threads of PyTorch")
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--device", default="cpu", help="of the form `batched`; the environment is on the processor")
     arguments = parser.parse_args()
 
+    if arguments.form == "batched":
+        torch.set_default_device(arguments.device)
+    wait = torch.cuda.synchronize if arguments.device.startswith("cuda") else lambda: None
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0), random.seed(0), np.random.seed(0)
     network = Network(0)
@@ -246,12 +252,13 @@ def main():
         "library": "pytorch",
         "form": arguments.form,
         "threads": arguments.threads,
+        "device": arguments.device,
         "agents": USERS,
         "batch": BATCH,
-        "act_ms": milliseconds(lambda: learner.act(state), arguments.steps),
-        "environment_ms": milliseconds(lambda: network.step(options), 10 * arguments.steps),
-        "learn_ms": milliseconds(learner.learn, arguments.steps),
-        "together_ms": milliseconds(lambda: step(learn=True), arguments.steps),
+        "act_ms": milliseconds(lambda: learner.act(state), arguments.steps, wait),
+        "environment_ms": milliseconds(lambda: network.step(options), 10 * arguments.steps, wait),
+        "learn_ms": milliseconds(learner.learn, arguments.steps, wait),
+        "together_ms": milliseconds(lambda: step(learn=True), arguments.steps, wait),
         "legal_options": round(float(network.covered.sum(1).mean()) * CHANNELS, 1),
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
     }

@@ -111,6 +111,6 @@ where
         let before = std::mem::replace(&mut obs, step.obs.clone());
         buffer.push(before, action, decision, &step);
     }
-    let value_of = |obs| policy.value(obs);
+    let value_of = |obs, _: &_| policy.value(obs);
     buffer.finish(policy.value(obs), value_of, discounts).expect("their specification is right")
 }

@@ -129,6 +129,13 @@ impl SacBench {
         Self { sac: shape.sac(device), replay: shape.replay(device), shape, updates: 0 }
     }
 
+    /// Records updates and replays them, where the device can.
+    #[allow(unsafe_code, reason = "a learner that records")]
+    pub fn record(&mut self) {
+        // SAFETY: all tensors of these networks are parts of them.
+        unsafe { self.sac.record(true) };
+    }
+
     /// Samples a batch and updates the learner.
     pub fn update(&mut self) {
         let rng = &mut named_rng(0, "replay", self.updates);

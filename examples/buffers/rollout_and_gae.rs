@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             buffer.push(std::mem::replace(&mut obs, step.obs.clone()), action, decision, &step);
         }
         let discounts = Discounts { gamma: GAMMA, gae_lambda: lambda };
-        let rollout = buffer.finish(value(&obs), |obs| value(&obs), discounts)?;
+        let rollout = buffer.finish(value(&obs), |obs, _| value(&obs), discounts)?;
         let advantage = numbers(rollout.advantage)[0];
         let expected = by_definition(&steps, lambda);
         println!("lambda {lambda:4}: the first advantage is {advantage:.5}, by its definition {expected:.5}");

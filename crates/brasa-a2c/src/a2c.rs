@@ -6,7 +6,7 @@ use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_kernels::LossData;
 use brasa_nn::{
     Changing, Data, EvaluatedActions, ParamsError, Persist, Recordable, Recordings, Reports, Saved, Step, Trainable,
-    Update, choice_weight, explained_variance, weights,
+    Update, check_memory, choice_weight, explained_variance, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -40,6 +40,7 @@ impl<M: ActorCritic + Module> A2c<M> {
     /// [`A2cError`] if a setting is invalid.
     pub fn new(network: M, config: A2cConfig, seed: u64) -> Result<Self, A2cError> {
         config.validate()?;
+        check_memory(network.state_width(), config.accumulation_steps, None)?;
         Ok(Self {
             trainable: Trainable::new(network, config.optimizer)?.in_parts(config.accumulation_steps),
             config,
@@ -77,7 +78,8 @@ impl<M: ActorCritic + Module> A2c<M> {
         let [advantage, returns] = [&batch.advantage, &batch.returns].map(LossData::Rows);
         let data = Data::new([advantage, returns, weights(weight.as_ref())]);
         let data = if config.normalize_advantage { data.standardize(0, 2) } else { data };
-        let forward = EvaluatedActions { obs: &batch.obs, action: &batch.action };
+        let sequences = batch.as_sequences(config.n_steps);
+        let forward = EvaluatedActions { obs: &batch.obs, action: &batch.action, sequences: sequences.as_ref() };
         let loss = PolicyGradient { vf_coef: config.vf_coef, ent_coef: config.ent_coef };
         self.trainable.learn(&forward, data, &loss, step, |_| true).reports
     }
@@ -95,7 +97,8 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         let step = Step::new(learning_rate, self.config.max_grad_norm);
         let batch_size = self.config.batch_size.unwrap_or(usize::MAX);
         let rng = &mut named_rng(self.seed, "minibatch", self.rollouts);
-        let reports: Vec<_> = rollout.minibatches(batch_size, rng).map(|batch| self.learn(batch, step)).collect();
+        let cut = [self.config.n_steps; 2];
+        let reports: Vec<_> = rollout.batches(cut, batch_size, rng).map(|batch| self.learn(batch, step)).collect();
         self.rollouts += 1;
 
         let reports = Reports::join(reports).mean_dim(0);

@@ -81,7 +81,7 @@ fn rollout(golden: &Golden, case: &Case, device: &Device) -> Rollout<Obs, Tensor
     }
     let discounts = Discounts { gamma: case.gamma, gae_lambda: case.gae_lambda };
     buffer
-        .finish(column(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), discounts)
+        .finish(column(&r.last_value, 0), |_, _| Tensor::full([rows], 1e6, device), discounts)
         .expect("no row was truncated")
 }
 

@@ -47,10 +47,11 @@ pub fn bench_act<E, P>(
         match actor {
             Some((mut actor, observed)) => {
                 let (mut decisions, mut in_env) = (HostDecisions::default(), Vec::new());
+                let mut state = vec![0.0; n_rows * policy.state_width()];
                 bencher.iter(|| {
                     clear(&mut decisions);
                     let numbers = noise_numbers(noise, n_rows, rng);
-                    actor.act(observed, &numbers, &mut decisions, &mut in_env);
+                    actor.act(observed, &mut state, &numbers, &mut decisions, &mut in_env);
                     black_box(&in_env);
                 });
             }
@@ -86,7 +87,8 @@ where
     let Some((stepper, mut actor)) = env.on_host().zip(actor) else { return };
     let observed: HostObs<'_> = HostStepper::observed(stepper);
     let (mut decisions, mut plain) = (HostDecisions::default(), Vec::new());
-    actor.act(observed, &numbers, &mut decisions, &mut plain);
+    let mut state = vec![0.0; n_rows * policy.state_width()];
+    actor.act(observed, &mut state, &numbers, &mut decisions, &mut plain);
     let close = |(a, b): (&f32, &f32)| (a - b).abs() <= TOLERANCE * b.abs().max(1.0);
     let equal = plain.len() == tensors.len() && plain.iter().zip(&tensors).all(close);
     assert!(equal, "actions in plain memory {plain:?} differ from actions as tensors {tensors:?}");

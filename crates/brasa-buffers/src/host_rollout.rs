@@ -1,11 +1,11 @@
 //! A rollout that is collected in the memory of the CPU.
 
 use brasa_core::env::{BatchSlabs, EnvSpec};
-use brasa_core::{HostDecisions, HostObs, HostStepper};
+use brasa_core::{HostDecisions, HostObs, HostStepper, PolicyState};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::rollout::{Estimated, Steps, values_of};
-use crate::{Discounts, Rollout};
+use crate::rollout::{Estimated, Steps, starts, values_of};
+use crate::{Discounts, Remembered, Rollout};
 
 /// The steps of one rollout as numbers, row by row: [`crate::RolloutBuffer`] for environments that step in the memory of the CPU. Its
 /// memory becomes that of the [`Rollout`].
@@ -25,12 +25,16 @@ pub struct HostRollout {
     cut: Vec<usize>,
     cut_obs: Vec<f32>,
     cut_mask: Vec<f32>,
+    /// What the policy remembered before each step, and before the reset of truncated rows; of as many numbers per row.
+    state: Vec<f32>,
+    cut_state: Vec<f32>,
+    state_width: usize,
     n_rows: usize,
 }
 
 impl HostRollout {
-    /// Memory for `n_steps` steps of environments with `spec`.
-    pub fn new(n_steps: usize, spec: &EnvSpec) -> Self {
+    /// Memory for `n_steps` steps of environments with `spec`, and of a policy that remembers `state_width` numbers per row.
+    pub fn new(n_steps: usize, spec: &EnvSpec, state_width: usize) -> Self {
         let n_rows = spec.n_rows();
         let column = |width: usize| Vec::with_capacity(n_steps * n_rows * width);
         let decisions =
@@ -46,20 +50,24 @@ impl HostRollout {
             cut: Vec::new(),
             cut_obs: Vec::new(),
             cut_mask: Vec::new(),
+            state: column(state_width),
+            cut_state: Vec::new(),
+            state_width,
             n_rows,
         }
     }
 
-    /// Stores the observations before a step.
-    pub fn observe(&mut self, obs: HostObs<'_>) {
+    /// Stores the observations before a step, and what the policy remembers.
+    pub fn observe(&mut self, obs: HostObs<'_>, state: &[f32]) {
         self.obs.extend_from_slice(obs.values);
+        self.state.extend_from_slice(state);
         if let (Some(to), Some(mask)) = (&mut self.mask, obs.mask) {
             to.extend_from_slice(mask);
         }
     }
 
-    /// Stores the results of a step.
-    pub fn push(&mut self, results: &BatchSlabs) {
+    /// Stores the results of a step; `state` is what the policy remembers after it, before any reset.
+    pub fn push(&mut self, results: &BatchSlabs, state: &[f32]) {
         let at = self.reward.len();
         let flag = |flag: &bool| f32::from(u8::from(*flag));
         self.reward.extend(&results.reward);
@@ -72,19 +80,20 @@ impl HostRollout {
             self.cut.push(at + row);
             self.cut_obs.extend(results.next_obs.row(row));
             self.cut_mask.extend(results.next_mask.row(row));
+            self.cut_state.extend_from_slice(&state[row * self.state_width..(row + 1) * self.state_width]);
         }
     }
 
-    /// Estimates advantages. `value_of` evaluates observations of `env`: `next_obs` after the last step, those before a reset, and
-    /// all stored ones if the decisions had no values.
+    /// Estimates advantages. `value_of` evaluates observations of `env` with what the policy remembers there: `next` after the last step, those
+    /// before a reset, and all stored ones if the decisions had no values.
     ///
     /// # Panics
     /// If there is no step, or a step was not stored in all its parts.
     pub fn finish<O: brasa_core::Rows, A>(
         self,
         env: &dyn HostStepper<Obs = O, Action = A>,
-        next_obs: O,
-        value_of: impl Fn(O) -> Tensor<1>,
+        (next_obs, next_state): (O, &PolicyState),
+        value_of: impl Fn(O, &PolicyState) -> Tensor<1>,
         discounts: Discounts,
         device: &Device,
     ) -> Rollout<O, A> {
@@ -93,26 +102,33 @@ impl HostRollout {
             assert_eq!(values.len(), n, "a number for every row of every step");
             Tensor::<1>::from_data(TensorData::new(values, [n]), device)
         };
-        let last_value = value_of(next_obs);
+        let last_value = value_of(next_obs, next_state);
         let obs = env.obs(self.obs, self.mask);
         let HostDecisions { action, log_prob, value } = self.decisions;
         let value = if value.is_empty() { values_of(&obs, &value_of, device) } else { column(value) };
+        let width = self.state_width;
+        let states = |numbers: Vec<f32>| {
+            let shape = [numbers.len() / width, width];
+            Tensor::<2>::from_data(TensorData::new(numbers, shape), device)
+        };
         let end_value = (!self.cut.is_empty()).then(|| {
             let mut end_value = vec![0.0; n];
             let mask = (!self.cut_mask.is_empty()).then_some(self.cut_mask);
             // Host only: the values were computed on the CPU.
-            let values = value_of(env.obs(self.cut_obs, mask)).into_data();
+            let state = PolicyState { numbers: (width > 0).then(|| states(self.cut_state)) };
+            let values = value_of(env.obs(self.cut_obs, mask), &state).into_data();
             self.cut.iter().zip(values.iter::<f32>()).for_each(|(at, value)| end_value[*at] = value);
             column(end_value)
         });
-        let steps = Steps {
-            reward: column(self.reward),
-            terminated: column(self.terminated),
-            truncated: column(self.truncated),
-            elapsed: self.elapsed.map(column),
-        };
+        let [terminated, truncated] = [self.terminated, self.truncated].map(column);
+        let remembered = (width > 0).then(|| Remembered {
+            state: states(self.state),
+            starts: starts(terminated.clone().max_pair(truncated.clone()), self.n_rows),
+        });
+        let steps = Steps { reward: column(self.reward), terminated, truncated, elapsed: self.elapsed.map(column) };
         let Estimated { value, advantage, returns } =
             steps.estimate(value, last_value, end_value, [n / self.n_rows, self.n_rows], discounts);
-        Rollout { obs, action: env.action(action), log_prob: column(log_prob), value, advantage, returns }
+        let log_prob = column(log_prob);
+        Rollout { obs, action: env.action(action), log_prob, value, advantage, returns, remembered }
     }
 }

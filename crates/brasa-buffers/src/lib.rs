@@ -41,4 +41,4 @@ pub use host_rollout::HostRollout;
 pub use replay::{
     BufferError, PrioritizedConfig, ReplayBuffer, ReplayBuilder, ReplayConfig, SumTree, Transition, Transitions,
 };
-pub use rollout::{Discounts, MOST_VALUED_ROWS, Rollout, RolloutBuffer};
+pub use rollout::{Discounts, MOST_VALUED_ROWS, Remembered, Rollout, RolloutBuffer};

@@ -1,9 +1,9 @@
 //! The rollout buffer of on-policy algorithms.
 
 use brasa_core::env::EnvSpec;
-use brasa_core::{Decision, Rows, StepBatch, Successor, rows_by_field};
+use brasa_core::{Decision, PolicyState, Rows, Sequences, StepBatch, Successor, rows_by_field};
 use brasa_device::runs_on_host;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
@@ -33,8 +33,12 @@ pub struct RolloutBuffer<O, A> {
     truncated: Column<Tensor<1>>,
     /// Duration of each step; `None` if all durations are 1.
     elapsed: Option<Column<Tensor<1>>>,
-    /// Observations before the reset of truncated rows, one entry per `truncation_interval` steps.
-    successors: Vec<Option<O>>,
+    /// What the policy remembered before each step; `None` for a policy without memory.
+    state: Option<Column<Tensor<2>>>,
+    /// What it remembers after the latest step, before any reset.
+    after: PolicyState,
+    /// Observations before the reset of truncated rows, with what the policy remembers there, one entry per `truncation_interval` steps.
+    successors: Vec<Option<(O, PolicyState)>>,
     truncation_interval: usize,
     /// That of the environments.
     interval: u64,
@@ -109,9 +113,22 @@ pub struct Rollout<O, A> {
     pub advantage: Tensor<1>,
     /// Value targets: advantage plus value, both at collection.
     pub returns: Tensor<1>,
+    /// What the policy remembered; `None` for a policy without memory.
+    pub remembered: Option<Remembered>,
 }
 
-rows_by_field!([O: Rows, A: Rows] Rollout<O, A> { obs, action, log_prob, value, advantage, returns });
+rows_by_field!([O: Rows, A: Rows] Rollout<O, A> { obs, action, log_prob, value, advantage, returns, remembered });
+
+/// What a policy remembered in a rollout, for learning from sequences.
+#[derive(Debug, Clone)]
+pub struct Remembered {
+    /// `[n_rows, Policy::state_width]`: before each step, at collection.
+    pub state: Tensor<2>,
+    /// `[n_rows]`: 1 where an episode begins after another one in this rollout.
+    pub starts: Tensor<1>,
+}
+
+rows_by_field!([] Remembered { state, starts });
 
 impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
     /// Storage for rows shaped like the examples `obs` and `action`. `spec` is that of the environments:
@@ -137,6 +154,8 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             terminated: column(),
             truncated: column(),
             elapsed: None,
+            state: None,
+            after: PolicyState::default(),
             successors: vec![None; n_steps.div_ceil(truncation_interval)],
             truncation_interval,
             interval: spec.truncation_interval,
@@ -166,6 +185,16 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
     /// Whether all steps are stored.
     pub fn is_full(&self) -> bool {
         self.filled == self.n_steps
+    }
+
+    /// Stores what the policy remembered before the next step to be pushed, and remembers after it, before any reset: for policies with memory.
+    pub fn remember(&mut self, before: &PolicyState, after: &PolicyState) {
+        let Some(before) = &before.numbers else { return };
+        let [_, width] = before.dims();
+        let (n, device) = (self.n_steps * self.n_rows, before.device());
+        let column = || Column::new(Tensor::zeros([n, width], &device), self.n_steps, &device);
+        self.state.get_or_insert_with(column).push(before.clone());
+        self.after = after.clone();
     }
 
     /// Stores one step: observation, action and result.
@@ -202,16 +231,20 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         if let Successor::Rows(rows) = &step.successor {
             // A row is truncated at most once per interval, so that no successor is overwritten.
             let stored = &mut self.successors[self.filled / self.truncation_interval];
+            let after = self.after.clone();
             *stored = Some(match stored.take() {
-                Some(stored) => stored.mask_where(&step.truncated.clone().bool(), rows.clone()),
-                None => rows.clone(),
+                Some((stored, state)) => {
+                    let truncated = step.truncated.clone().bool();
+                    (stored.mask_where(&truncated, rows.clone()), state.mask_where(&truncated, after))
+                }
+                None => (rows.clone(), after),
             });
         }
         self.filled += 1;
     }
 
     /// Estimates advantages and empties the buffer. `last_value` is the value of the next observations, `value_of` evaluates
-    /// observations before a reset, and all stored ones if the decisions had no values.
+    /// observations before a reset, with what the policy remembers there, and all stored ones if the decisions had no values.
     ///
     /// # Errors
     /// [`BufferError::EarlyTruncation`] if a row was truncated where [`EnvSpec::truncation_interval`] permits no truncation: its successor
@@ -222,7 +255,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
     pub fn finish(
         &mut self,
         last_value: Tensor<1>,
-        value_of: impl Fn(O) -> Tensor<1>,
+        value_of: impl Fn(O, &PolicyState) -> Tensor<1>,
         discounts: Discounts,
     ) -> Result<Rollout<O, A>, BufferError> {
         assert!(self.is_full(), "{} of {} steps are stored", self.filled, self.n_steps);
@@ -232,10 +265,10 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         let has_successors = self.successors.iter().any(Option::is_some);
         self.early = (has_successors && self.interval > 1).then(|| self.excess(truncated.clone()));
         for (interval, successors) in self.successors.iter_mut().enumerate() {
-            let Some(successors) = successors.take() else { continue };
+            let Some((successors, state)) = successors.take() else { continue };
             let first = interval * self.truncation_interval;
             let n = self.truncation_interval.min(steps - first);
-            let value = value_of(successors).unsqueeze_dim::<2>(0).expand([n, rows]).reshape([n * rows]);
+            let value = value_of(successors, &state).unsqueeze_dim::<2>(0).expand([n, rows]).reshape([n * rows]);
             // Values of an earlier rollout are harmless: they are used only where a row was truncated.
             self.end_value.assign(first * rows..(first + n) * rows, value);
         }
@@ -244,9 +277,14 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             Some(value) => value.finish(),
             None => values_of(&obs, &value_of, &last_value.device()),
         };
+        let terminated = self.terminated.finish();
+        let remembered = self.state.as_mut().map(|state| Remembered {
+            state: state.finish(),
+            starts: starts(terminated.clone().max_pair(truncated.clone()), rows),
+        });
         let steps_of_rows = Steps {
             reward: self.reward.finish(),
-            terminated: self.terminated.finish(),
+            terminated,
             truncated,
             elapsed: self.elapsed.as_mut().map(Column::finish),
         };
@@ -260,7 +298,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         {
             return Err(BufferError::EarlyTruncation { interval: self.interval });
         }
-        Ok(Rollout { obs, action, log_prob, value, advantage, returns })
+        Ok(Rollout { obs, action, log_prob, value, advantage, returns, remembered })
     }
 
     /// `[1]`: most truncations of a row in the steps whose successors share their storage, above those that
@@ -284,16 +322,26 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
 }
 
 /// The values of all stored observations, `[n_rows]`.
-pub(crate) fn values_of<O: Rows>(obs: &O, value_of: &impl Fn(O) -> Tensor<1>, device: &Device) -> Tensor<1> {
-    let n = obs.n_rows();
+pub(crate) fn values_of<O: Rows>(
+    obs: &O,
+    value_of: &impl Fn(O, &PolicyState) -> Tensor<1>,
+    device: &Device,
+) -> Tensor<1> {
+    let (n, nothing) = (obs.n_rows(), PolicyState::default());
     if n <= MOST_VALUED_ROWS {
-        return value_of(obs.clone());
+        return value_of(obs.clone(), &nothing);
     }
     let part = |first: usize| {
         let end = (first + MOST_VALUED_ROWS).min(n) as i64;
-        value_of(obs.select(Tensor::arange(first as i64..end, device)))
+        value_of(obs.select(Tensor::arange(first as i64..end, device)), &nothing)
     };
     Tensor::cat((0..n).step_by(MOST_VALUED_ROWS).map(part).collect(), 0)
+}
+
+/// Flags of rows whose episode begins, from those of rows whose episode ends, of `rows` rows per step.
+pub(crate) fn starts(ended: Tensor<1>, rows: usize) -> Tensor<1> {
+    let n = ended.dims()[0];
+    Tensor::cat(vec![ended.zeros_like().slice(0..rows), ended.slice(0..n - rows)], 0)
 }
 
 /// The results of all steps of a rollout, `[n_steps * n_rows]` each.
@@ -372,6 +420,54 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
             }
         })
     }
+
+    /// Whole sequences in shuffled order, as many at a time as have at least `batch_size` steps together; the last minibatch may have fewer.
+    /// A rollout of `n_steps` is cut into sequences of `length` steps. Row `t * n + i` of a minibatch is step `t` of its sequence `i` of `n`.
+    ///
+    /// # Panics
+    /// If `length` does not divide `n_steps`.
+    pub fn sequences<'a, R: Rng>(
+        &'a self,
+        n_steps: usize,
+        length: usize,
+        batch_size: usize,
+        rng: &mut R,
+    ) -> impl Iterator<Item = Self> + use<'a, O, A, R> {
+        let n_rows = self.n_rows() / n_steps;
+        assert_eq!(n_steps % length, 0, "a rollout of {n_steps} steps as sequences of {length}");
+        let mut order: Vec<(usize, usize)> =
+            (0..n_steps / length).flat_map(|part| (0..n_rows).map(move |row| (part * length, row))).collect();
+        order.shuffle(rng);
+        let at_a_time = batch_size.div_ceil(length).min(order.len());
+        let device = self.value.device();
+        (0..order.len().div_ceil(at_a_time)).map(move |i| {
+            let own = &order[i * at_a_time..order.len().min((i + 1) * at_a_time)];
+            let rows = (0..length).flat_map(|t| own.iter().map(move |(first, row)| (first + t) * n_rows + row));
+            let rows: Vec<i32> = rows.map(|row| row as i32).collect();
+            let n = rows.len();
+            self.select(Tensor::<1, Int>::from_data(TensorData::new(rows, [n]), &device))
+        })
+    }
+
+    /// [`Rollout::sequences`] of `length` steps of a policy that remembers, and else [`Rollout::minibatches`].
+    pub fn batches<'a, R: Rng + 'a>(
+        &'a self,
+        [n_steps, length]: [usize; 2],
+        batch_size: usize,
+        rng: &mut R,
+    ) -> Box<dyn Iterator<Item = Self> + 'a> {
+        match self.remembered {
+            Some(_) => Box::new(self.sequences(n_steps, length, batch_size, rng)),
+            None => Box::new(self.minibatches(batch_size, rng)),
+        }
+    }
+
+    /// A batch of [`Rollout::sequences`] of `length` steps, for [`ActorCritic::evaluate_sequences`](brasa_core::ActorCritic); `None` for a policy
+    /// without memory.
+    pub fn as_sequences(&self, length: usize) -> Option<Sequences> {
+        let Remembered { state, starts } = self.remembered.as_ref()?;
+        Some(Sequences { state: state.clone().slice(0..self.n_rows() / length), starts: starts.clone() })
+    }
 }
 
 #[cfg(test)]
@@ -405,7 +501,7 @@ mod tests {
             let decision = Decision { log_prob: zero(), value: Some(row(10.0 * step as f32, 1.0)) };
             buffer.push(obs.clone(), obs.clone(), decision, &batch);
         }
-        let rollout = buffer.finish(row(50.0, 1.0), |_| row(100.0, 7.0), discounts(0.5, 0.0)).expect("it fits");
+        let rollout = buffer.finish(row(50.0, 1.0), |_, _| row(100.0, 7.0), discounts(0.5, 0.0)).expect("it fits");
         let advantage = rollout.advantage.into_data().try_to_vec::<f32>().expect("f32");
         // Row 0: values 0, 10, 20, then 50; 100 at the truncated step. Row 1: values 1 throughout; 7 must not be used.
         assert_eq!(advantage[0], 1.0 + 0.5 * 10.0 - 0.0);
@@ -439,7 +535,7 @@ mod tests {
             buffer.push(like.clone(), like.clone(), decision, &batch);
         }
         let evaluated = std::cell::Cell::new(0);
-        let value_of = |obs: Tensor<2>| {
+        let value_of = |obs: Tensor<2>, _: &PolicyState| {
             evaluated.set(evaluated.get() + 1);
             obs.reshape([3])
         };
@@ -483,7 +579,7 @@ mod tests {
                 let decision = Decision { log_prob: row(0.0, 0.0), value: Some(row(0.0, 0.0)) };
                 buffer.push(obs.clone(), obs.clone(), decision, &batch);
             }
-            let finished = buffer.finish(row(0.0, 0.0), |_| row(0.0, 0.0), discounts(0.9, 0.9));
+            let finished = buffer.finish(row(0.0, 0.0), |_, _| row(0.0, 0.0), discounts(0.9, 0.9));
             assert!(!buffer.is_full(), "it can be filled again");
             let counted = buffer.early_truncations().map(|early| early.into_scalar::<f32>() > 0.0);
             assert_eq!(counted.unwrap_or(finished.is_err()), refused, "interval {interval}, {cuts:?}");
@@ -511,7 +607,7 @@ mod tests {
             buffer.push(obs.clone(), obs.clone(), decision, &batch);
         }
         let advantage = buffer
-            .finish(one(40.0), |_| one(99.0), discounts(0.5, 0.8))
+            .finish(one(40.0), |_, _| one(99.0), discounts(0.5, 0.8))
             .expect("it fits")
             .advantage
             .into_data()
@@ -545,7 +641,7 @@ mod tests {
             buffer.push(obs.clone(), obs.clone(), Decision { log_prob: one(0.0), value: Some(one(1.0)) }, &batch);
         }
         let advantage = buffer
-            .finish(one(9.0), |_| one(0.0), discounts(0.0, 0.0))
+            .finish(one(9.0), |_, _| one(0.0), discounts(0.0, 0.0))
             .expect("it fits")
             .advantage
             .into_data()
@@ -571,7 +667,7 @@ mod tests {
             };
             let decision = Decision { log_prob: flag.clone(), value: Some(flag.clone()) };
             buffer.push(obs.clone(), obs, decision, &batch);
-            buffer.finish(flag.clone(), |_| flag.clone(), discounts(0.9, 0.9)).expect("it fits")
+            buffer.finish(flag.clone(), |_, _| flag.clone(), discounts(0.9, 0.9)).expect("it fits")
         };
         let first = push(obs.clone());
         let second = push(obs * 2.0);

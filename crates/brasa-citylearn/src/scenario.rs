@@ -157,6 +157,9 @@ impl CityLearn {
             let batteries = batch.battery_states().zip(&world.batteries);
             batteries.map(|(state, battery)| battery.as_ref().map_or(0.0, |b| state.soc * b.capacity_kwh)).sum()
         };
+        if let Who::Controller(controller) = &mut who {
+            controller.begin();
+        }
         for (step, row_of_data) in rows.enumerate() {
             match &mut who {
                 Who::Baseline(name) => {

@@ -17,6 +17,7 @@ mod acrobot;
 mod cart_pole;
 mod drawing;
 mod mountain_car;
+mod no_velocity;
 mod pendulum;
 pub mod probe;
 mod rules;
@@ -27,5 +28,8 @@ pub mod tensor;
 pub use acrobot::{Acrobot, AcrobotRules};
 pub use cart_pole::{CartPole, CartPoleRules};
 pub use mountain_car::{MountainCar, MountainCarContinuous, MountainCarContinuousRules, MountainCarRules};
+pub use no_velocity::{
+    CartPoleNoVelocity, MountainCarContinuousNoVelocity, NoVelocity, PendulumNoVelocity, Velocities,
+};
 pub use pendulum::{Pendulum, PendulumRules};
 pub use scenario::Classic;

@@ -11,7 +11,10 @@ use brasa_env::{
 
 use crate::drawing::Drawing;
 use crate::rules;
-use crate::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
+use crate::{
+    Acrobot, CartPole, CartPoleNoVelocity, MountainCar, MountainCarContinuous, MountainCarContinuousNoVelocity,
+    Pendulum, PendulumNoVelocity,
+};
 
 /// The baseline with uniformly random legal actions.
 const RANDOM: &str = "random";
@@ -130,6 +133,32 @@ impl Classic<MountainCarContinuous> {
     pub fn mountain_car_continuous() -> Self {
         Self::new(MountainCarContinuous::default, MountainCarContinuous::TIME_LIMIT)
             .with_rule(rule().by(|| Box::new(rules::mountain_car_continuous)))
+            .with_drawing(Drawing::mountain_car_continuous())
+    }
+}
+
+impl Classic<CartPoleNoVelocity> {
+    /// [`Classic::cart_pole`] without speeds.
+    pub fn cart_pole_no_velocity() -> Self {
+        Self::new(CartPoleNoVelocity::default, CartPoleNoVelocity::TIME_LIMIT)
+            .with_bound(f64::from(CartPoleNoVelocity::TIME_LIMIT))
+            .with_drawing(Drawing::cart_pole())
+    }
+}
+
+impl Classic<PendulumNoVelocity> {
+    /// [`Classic::pendulum`] without its speed.
+    pub fn pendulum_no_velocity() -> Self {
+        Self::new(PendulumNoVelocity::default, PendulumNoVelocity::TIME_LIMIT)
+            .with_bound(0.0)
+            .with_drawing(Drawing::pendulum())
+    }
+}
+
+impl Classic<MountainCarContinuousNoVelocity> {
+    /// [`Classic::mountain_car_continuous`] without its speed.
+    pub fn mountain_car_continuous_no_velocity() -> Self {
+        Self::new(MountainCarContinuousNoVelocity::default, MountainCarContinuousNoVelocity::TIME_LIMIT)
             .with_drawing(Drawing::mountain_car_continuous())
     }
 }

@@ -8,7 +8,7 @@ use brasa_export::NO_ACTION;
 use burn::tensor::{Device, Tensor};
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, s};
 
-use crate::{Explore, ObsForm, ObsParts, Policy, read_back};
+use crate::{Explore, ObsForm, ObsParts, Policy, PolicyState, read_back};
 
 /// A row, or a choice of it, that has no action.
 struct Unknown {
@@ -28,13 +28,15 @@ pub struct PolicyController<P> {
     spec: EnvSpec,
     moments: Option<RunningMoments>,
     device: Device,
+    /// What the policy remembers of the environments that it controls.
+    state: PolicyState,
 }
 
 impl<P> PolicyController<P> {
     /// `policy` is on `device` without autodiff and fits environments of `spec`, in any number.
     /// `moments` are those of the observation normalization in training.
     pub fn new(policy: P, spec: &EnvSpec, moments: Option<RunningMoments>, device: &Device) -> Self {
-        Self { policy, spec: spec.clone(), moments, device: device.clone() }
+        Self { policy, spec: spec.clone(), moments, device: device.clone(), state: PolicyState::default() }
     }
 
     /// The wrapped policy.
@@ -48,20 +50,26 @@ where
     P: Policy<Action = Tensor<2>>,
     P::Obs: ObsForm,
 {
-    /// `[n_rows, action width]`: the actions for the observations of `view`, in the form that environments take.
+    /// `[n_rows, action width]`: the actions for the observations of `view`, in the form that environments take. `state` is what the policy
+    /// remembers, which it replaces; a default one is that of episodes that begin.
     ///
     /// Where an observation is NaN, or names what the network does not have, continuous actions are NaN and choices are [`NO_ACTION`]. A choice
     /// is [`NO_ACTION`] too where the mask is NaN, no action is legal, or the network computes NaN.
-    pub fn decide(&self, view: &BatchSlabs) -> Array2<f32> {
-        self.decide_known(view).0
+    pub fn decide(&self, view: &BatchSlabs, state: &mut PolicyState) -> Array2<f32> {
+        self.decide_known(view, state).0
     }
 
     /// Writes [`PolicyController::decide`] to `actions`.
     ///
     /// # Errors
     /// [`EnvError::NoAction`] for a row that has no action.
-    pub fn decide_into(&self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        let (decided, unknown) = self.decide_known(view);
+    pub fn decide_into(
+        &self,
+        view: &BatchSlabs,
+        state: &mut PolicyState,
+        mut actions: ArrayViewMut2<f32>,
+    ) -> Result<(), EnvError> {
+        let (decided, unknown) = self.decide_known(view, state);
         if let Some((row, reason)) = unknown {
             return Err(EnvError::NoAction { env: row / self.spec.n_agents, reason });
         }
@@ -78,7 +86,12 @@ where
     /// # Errors
     /// [`EnvError::Argument`] for rows that [`EnvSpec::check_rows`] rejects, and for flags that differ within
     /// [`MaskSpec::actions_per_flag`](brasa_env::MaskSpec).
-    pub fn decide_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError> {
+    pub fn decide_rows(
+        &self,
+        obs: ArrayView2<f32>,
+        mask: Option<ArrayView2<f32>>,
+        state: &mut PolicyState,
+    ) -> Result<Array2<f32>, EnvError> {
         self.spec.check_rows(obs, mask)?;
         let n_envs = obs.nrows() / self.spec.n_agents;
         let mut view = BatchSlabs::new(&EnvSpec { shared_width: 0, ..self.spec.with_n_envs(n_envs) });
@@ -94,11 +107,11 @@ where
                 }
             }
         }
-        Ok(self.decide(&view))
+        Ok(self.decide(&view, state))
     }
 
     /// [`PolicyController::decide`], with the first row that has no action and the reason.
-    fn decide_known(&self, view: &BatchSlabs) -> (Array2<f32>, Option<(usize, &'static str)>) {
+    fn decide_known(&self, view: &BatchSlabs, state: &mut PolicyState) -> (Array2<f32>, Option<(usize, &'static str)>) {
         let mut own = self.moments.as_ref().map(|moments| {
             let mut view = view.clone();
             moments.normalize(view.obs.view_mut());
@@ -117,7 +130,8 @@ where
             }
         }
         let seen = own.as_ref().unwrap_or(view);
-        let mut actions = self.act_on(P::Obs::assemble(ObsParts::upload(&self.spec, seen, &self.device)));
+        let obs = P::Obs::assemble(ObsParts::upload(&self.spec, seen, &self.device));
+        let mut actions = self.act_on(obs, state);
         let is_choice = self.spec.action.n_actions() > 0;
         let none = if is_choice { NO_ACTION } else { f32::NAN };
         for Unknown { row, head, .. } in &unknown {
@@ -167,8 +181,8 @@ where
         unknown
     }
 
-    fn act_on(&self, obs: P::Obs) -> Array2<f32> {
-        let (action, _) = self.policy.act(obs, Explore::Greedy);
+    fn act_on(&self, obs: P::Obs, state: &mut PolicyState) -> Array2<f32> {
+        let (action, _) = self.policy.act_from(obs, state, Explore::Greedy);
         let action = self.policy.to_env(action);
         let shape = action.dims();
         Array2::from_shape_vec(shape, read_back(action)).expect("a tensor's data has the tensor's shape")
@@ -181,6 +195,18 @@ where
     P::Obs: ObsForm,
 {
     fn act(&mut self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        self.decide_into(view, actions)
+        let mut state = std::mem::take(&mut self.state);
+        state.end_of(view, &self.device);
+        let decided = self.decide_into(view, &mut state, actions);
+        self.state = state;
+        decided
+    }
+
+    fn begin(&mut self) {
+        self.state = PolicyState::default();
+    }
+
+    fn keep(&mut self, rows: &[usize]) {
+        self.state = self.state.kept(rows, &self.device);
     }
 }

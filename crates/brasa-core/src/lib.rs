@@ -30,6 +30,7 @@ mod metrics;
 mod obs;
 mod on_host;
 mod policy;
+mod policy_state;
 mod read_back;
 mod rows;
 mod rule_tensors;
@@ -55,6 +56,7 @@ pub use policy::{
     ActionValues, ActorCritic, Critics, Decision, Deterministic, Evaluation, Explore, Greedy, NoiseDistribution,
     NoiseSpec, Policy, RandomWarmup, Reparameterized,
 };
+pub use policy_state::{PolicyState, Sequences};
 pub use read_back::{n_read_backs, read_all, read_back};
 pub use rows::Rows;
 pub use rule_tensors::RuleTensors;

@@ -30,11 +30,20 @@ pub struct HostDecisions {
 
 /// A policy that samples actions in the memory of the CPU; made for one rollout, while the parameters do not change.
 pub trait HostActor: Send {
-    /// Appends a decision for every row to `decisions`, and replaces `in_env` by the actions as environments take them.
+    /// Appends a decision for every row to `decisions`, and replaces `in_env` by the actions as environments take them, and `state` by what the
+    /// policy remembers after this step.
     ///
     /// # Shapes
+    /// - `state`: `[n_rows, Policy::state_width]`
     /// - `noise`: `[n_rows, width of Policy::noise]`
-    fn act(&mut self, obs: HostObs<'_>, noise: &[f32], decisions: &mut HostDecisions, in_env: &mut Vec<f32>);
+    fn act(
+        &mut self,
+        obs: HostObs<'_>,
+        state: &mut [f32],
+        noise: &[f32],
+        decisions: &mut HostDecisions,
+        in_env: &mut Vec<f32>,
+    );
 }
 
 /// Environments that step in the memory of the CPU: [`crate::VecEnv`] without tensors.

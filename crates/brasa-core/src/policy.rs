@@ -4,7 +4,7 @@ use brasa_export::ExportedPolicy;
 use burn::tensor::{Int, Tensor};
 
 use crate::analytic::{ByActions, ByResults, CriticsInput};
-use crate::{ActionSizes, HostActor, NetworkSizes, Rows, rows_by_field};
+use crate::{ActionSizes, HostActor, NetworkSizes, PolicyState, Rows, Sequences, rows_by_field};
 
 /// Maps observations to actions.
 #[diagnostic::on_unimplemented(
@@ -22,8 +22,18 @@ pub trait Policy: Send {
     /// The random numbers that one row of [`Policy::act`] consumes.
     fn noise(&self) -> NoiseSpec;
 
-    /// Computes an action for every row.
+    /// Computes an action for every row; by a policy that remembers, for first steps of episodes.
     fn act(&self, obs: Self::Obs, explore: Explore) -> (Self::Action, Self::Extra);
+
+    /// Numbers per row that the policy remembers from step to step; 0, the default, for a policy without memory.
+    fn state_width(&self) -> usize {
+        0
+    }
+
+    /// [`Policy::act`] with what the policy remembers, which it replaces. By default the policy has no memory.
+    fn act_from(&self, obs: Self::Obs, _state: &mut PolicyState, explore: Explore) -> (Self::Action, Self::Extra) {
+        self.act(obs, explore)
+    }
 
     /// Converts stored actions to actions for the environment, for example clipped to its bounds.
     fn to_env(&self, action: Self::Action) -> Self::Action;
@@ -54,8 +64,18 @@ pub trait ActorCritic: Policy<Extra = Decision> {
     /// `[n_rows]`: estimated return from each observation.
     fn value(&self, obs: Self::Obs) -> Tensor<1>;
 
+    /// [`ActorCritic::value`] with what the policy remembers. By default the policy has no memory.
+    fn value_from(&self, obs: Self::Obs, _state: &PolicyState) -> Tensor<1> {
+        self.value(obs)
+    }
+
     /// Log-probabilities, entropies and values for stored observations and actions.
     fn evaluate(&self, obs: Self::Obs, action: Self::Action) -> Evaluation;
+
+    /// [`ActorCritic::evaluate`] for the rows of sequences. By default the policy has no memory.
+    fn evaluate_sequences(&self, obs: Self::Obs, action: Self::Action, _sequences: &Sequences) -> Evaluation {
+        self.evaluate(obs, action)
+    }
 
     /// `[n_rows]`: 1 for several legal actions, 0 for a single one, which gives no policy gradient; `None` if every row has several.
     fn choice(&self, _obs: &Self::Obs) -> Option<Tensor<1>> {
@@ -66,6 +86,17 @@ pub trait ActorCritic: Policy<Extra = Decision> {
     /// [`crate::analytic`].
     fn gradient(&self, _obs: &Self::Obs, _action: &Self::Action, _by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
         None
+    }
+
+    /// [`ActorCritic::gradient`] of [`ActorCritic::evaluate_sequences`]. By default the policy has no memory.
+    fn gradient_of_sequences(
+        &self,
+        obs: &Self::Obs,
+        action: &Self::Action,
+        _sequences: &Sequences,
+        by: &mut ByResults<'_, 3>,
+    ) -> Option<Vec<f32>> {
+        self.gradient(obs, action, by)
     }
 
     /// The policy in the memory of the CPU, for one rollout; `None` if it computes elsewhere.

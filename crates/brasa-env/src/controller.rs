@@ -29,6 +29,13 @@ pub trait Controller {
     /// # Errors
     /// If it cannot compute actions.
     fn act(&mut self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError>;
+
+    /// Called before the first [`Controller::act`] after a reset of all environments. A controller that remembers forgets everything here, and
+    /// what it knows of a row where the view says that its episode has ended. By default nothing is remembered.
+    fn begin(&mut self) {}
+
+    /// Called where later views have only these rows of earlier ones, in this order: the others have ended. By default nothing is remembered.
+    fn keep(&mut self, _rows: &[usize]) {}
 }
 
 impl<F> Controller for F

@@ -95,6 +95,7 @@ pub struct Playing {
     pub ended: Vec<Episode>,
     counter: EpisodeCounter,
     keeps_episodes: bool,
+    has_begun: bool,
 }
 
 impl Playing {
@@ -110,6 +111,7 @@ impl Playing {
             ended: Vec::new(),
             counter: EpisodeCounter::new(spec),
             keeps_episodes: spec.keeps_episodes,
+            has_begun: false,
         };
         batch.reset(seed, &mut playing.slabs)?;
         Ok(playing)
@@ -124,8 +126,19 @@ impl Playing {
         batch: &mut (dyn EnvBatch + '_),
         controller: &mut (dyn Controller + '_),
     ) -> Result<(), EnvError> {
-        controller.act(&self.slabs, self.actions.view_mut())?;
+        self.decide(controller)?;
         self.advance(batch)
+    }
+
+    /// Writes the next actions of `controller` to [`Playing::actions`].
+    ///
+    /// # Errors
+    /// If the controller fails.
+    pub fn decide(&mut self, controller: &mut (dyn Controller + '_)) -> Result<(), EnvError> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            controller.begin();
+        }
+        controller.act(&self.slabs, self.actions.view_mut())
     }
 
     /// One step with the actions in [`Playing::actions`].

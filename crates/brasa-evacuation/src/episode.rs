@@ -32,13 +32,18 @@ pub(crate) fn follow(
     let mut slabs = BatchSlabs::new(&spec);
     let mut actions = Array2::zeros((episodes.len(), 1));
     let mut scratch = Vec::new();
+    let mut rows: Vec<usize> = (0..episodes.len()).collect();
+    controller.begin();
     loop {
-        let mut open: Vec<&mut Running> =
-            episodes.iter_mut().filter(|episode| episode.world.state.end.is_none()).collect();
+        let (before, is_open) = (rows.len(), |episode: &Running| episode.world.state.end.is_none());
+        let kept: Vec<usize> = (0..before).filter(|row| is_open(&episodes[rows[*row]])).collect();
+        rows.retain(|episode| is_open(&episodes[*episode]));
+        let mut open: Vec<&mut Running> = episodes.iter_mut().filter(|episode| is_open(episode)).collect();
         if open.is_empty() {
             break;
         }
-        if open.len() != actions.nrows() {
+        if open.len() != before {
+            controller.keep(&kept);
             slabs = BatchSlabs::new(&spec.with_n_envs(open.len()));
             actions = Array2::zeros((open.len(), 1));
         }

@@ -66,6 +66,7 @@ fn recorded(run: &Finished<'_>) -> Result<Vec<Value>, ExperimentError> {
     let mut controller = run.policy.controller(&spec);
     let mut actions = Array2::zeros((spec.n_rows(), spec.action.width()));
     envs.reset(experiment.train.eval_seed, &mut slabs)?;
+    controller.begin();
     let mut steps = Vec::new();
     while steps.len() < STEPS {
         controller.act(&slabs, actions.view_mut())?;

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::path::Path;
 
+use brasa_core::PolicyState;
 use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, GraphEdges, GraphWorld, Space};
 use brasa_export::{ExportedPolicy, GraphNetwork, Layer, NO_ACTION, Output};
 use burn::tensor::Device;
@@ -67,7 +68,7 @@ impl Actor for Foreign {
         Box::new(Self { policy: self.policy.clone(), spec: of.spec().clone() })
     }
 
-    fn decide(&self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+    fn decide(&self, view: &BatchSlabs, _: &mut PolicyState, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
         let (obs, mask) = rows(view, &self.spec);
         let chosen = self.policy.act(&obs, mask.as_deref());
         let is_choice = self.spec.action.n_actions() > 0;
@@ -80,7 +81,12 @@ impl Actor for Foreign {
         Ok(())
     }
 
-    fn decide_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError> {
+    fn decide_rows(
+        &self,
+        obs: ArrayView2<f32>,
+        mask: Option<ArrayView2<f32>>,
+        _: &mut PolicyState,
+    ) -> Result<Array2<f32>, EnvError> {
         let flat = |rows: ArrayView2<f32>| rows.iter().copied().collect::<Vec<f32>>();
         let actions = self.policy.act(&flat(obs), mask.map(flat).as_deref());
         Ok(Array2::from_shape_vec((obs.nrows(), self.policy.action_width()), actions).expect("an action per row"))
@@ -134,6 +140,6 @@ fn has_graphs(network: &GraphNetwork, world: &GraphWorld) -> bool {
 
 impl Controller for Foreign {
     fn act(&mut self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        self.decide(view, actions)
+        self.decide(view, &mut PolicyState::default(), actions)
     }
 }

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-use brasa_core::{ObsForm, Policy, PolicyController};
+use brasa_core::{ObsForm, Policy, PolicyController, PolicyState};
 use brasa_env::wrappers::RunningMoments;
-use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, Extensions, InvalidField};
+use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, Extensions, InvalidField, field};
 use brasa_export::{ExportedPolicy, Layer};
 use brasa_train::{Checkpoint, restore_moments};
 use burn::tensor::{Device, Tensor};
@@ -26,6 +26,8 @@ pub struct LoadedPolicy {
     moments: Option<RunningMoments>,
     device: Device,
     env_steps: Option<u64>,
+    /// What it remembers of the environments that it controls.
+    state: PolicyState,
 }
 
 impl std::fmt::Debug for LoadedPolicy {
@@ -76,7 +78,8 @@ impl LoadedPolicy {
 
     /// A policy of another form, on normalized or raw observations as it needs them.
     pub(crate) fn acting(actor: Box<dyn Actor>, spec: &EnvSpec, device: &Device) -> Self {
-        Self { actor, spec: spec.clone(), moments: None, device: device.clone(), env_steps: None }
+        let state = PolicyState::default();
+        Self { actor, spec: spec.clone(), moments: None, device: device.clone(), env_steps: None, state }
     }
 
     /// [`LoadedPolicy::new`] with the moments and the age of a checkpoint at `path`.
@@ -125,8 +128,35 @@ impl LoadedPolicy {
     /// [`EnvError::Argument`] for rows that do not have the sizes of the training environments, and for a mask that is missing where they
     /// have masks, see [`EnvSpec::check_rows`].
     pub fn act(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError> {
+        if self.state_width() > 0 {
+            let rule = "must be given to a policy that remembers: `act_from`";
+            return Err(InvalidField::new("state", rule, "none").into());
+        }
+        self.act_from(obs, mask, &mut PolicyState::default())
+    }
+
+    /// Numbers per row that the policy remembers from step to step; 0 for a policy without memory.
+    pub fn state_width(&self) -> usize {
+        self.actor.state_width()
+    }
+
+    /// [`LoadedPolicy::act`] with what the policy remembers of these rows, which it replaces. A default state is that of episodes that begin.
+    ///
+    /// # Errors
+    /// As [`LoadedPolicy::act`], and for a state of other rows.
+    pub fn act_from(
+        &self,
+        obs: ArrayView2<f32>,
+        mask: Option<ArrayView2<f32>>,
+        state: &mut PolicyState,
+    ) -> Result<Array2<f32>, EnvError> {
         self.spec.check_rows(obs, mask)?;
-        self.actor.decide_rows(obs, mask)
+        if let Some(numbers) = &state.numbers {
+            let (found, expected) = (numbers.dims(), [obs.nrows(), self.state_width()]);
+            let rule = format!("must be that of these rows, of shape {expected:?}");
+            field::rule(found == expected, "state", rule, format!("{found:?}"))?;
+        }
+        self.actor.decide_rows(obs, mask, state)
     }
 
     /// [`LoadedPolicy::act`] for one environment: the numbers of all its agents one after the other.
@@ -134,6 +164,28 @@ impl LoadedPolicy {
     /// # Errors
     /// As [`LoadedPolicy::act`].
     pub fn act_one(&self, obs: &[f32], mask: Option<&[f32]>) -> Result<Vec<f32>, EnvError> {
+        self.one(obs, mask, |obs, mask| self.act(obs, mask))
+    }
+
+    /// [`LoadedPolicy::act_from`] for one environment.
+    ///
+    /// # Errors
+    /// As [`LoadedPolicy::act_from`].
+    pub fn act_one_from(
+        &self,
+        obs: &[f32],
+        mask: Option<&[f32]>,
+        state: &mut PolicyState,
+    ) -> Result<Vec<f32>, EnvError> {
+        self.one(obs, mask, |obs, mask| self.act_from(obs, mask, state))
+    }
+
+    fn one(
+        &self,
+        obs: &[f32],
+        mask: Option<&[f32]>,
+        act: impl FnOnce(ArrayView2<f32>, Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError>,
+    ) -> Result<Vec<f32>, EnvError> {
         let rows = |name: &'static str, numbers: &'_ [f32]| {
             let n = self.spec.n_agents;
             let fail = || InvalidField::new(name, format!("must be divisible among {n} agents"), numbers.len());
@@ -146,7 +198,7 @@ impl LoadedPolicy {
             |shape: [usize; 2], numbers| ArrayView2::from_shape(shape, numbers).expect("the shape has its length");
         let obs = view(rows("obs", obs)?, obs);
         let mask = mask.map(|mask| Ok::<_, EnvError>(view(rows("mask", mask)?, mask))).transpose()?;
-        Ok(self.act(obs, mask)?.into_raw_vec_and_offset().0)
+        Ok(act(obs, mask)?.into_raw_vec_and_offset().0)
     }
 
     /// The policy as a controller for environments of `spec`.
@@ -193,7 +245,19 @@ impl LoadedPolicy {
 
 impl Controller for LoadedPolicy {
     fn act(&mut self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        self.actor.decide(view, actions)
+        let mut state = std::mem::take(&mut self.state);
+        state.end_of(view, &self.device);
+        let decided = self.actor.decide(view, &mut state, actions);
+        self.state = state;
+        decided
+    }
+
+    fn begin(&mut self) {
+        self.state = PolicyState::default();
+    }
+
+    fn keep(&mut self, rows: &[usize]) {
+        self.state = self.state.kept(rows, &self.device);
     }
 }
 
@@ -202,9 +266,18 @@ pub(crate) trait Actor: Send + Sync {
     fn boxed(&self) -> Box<dyn Actor>;
     /// For environments of the spec of `of`.
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller>;
-    fn decide(&self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError>;
+    /// See [`Policy::state_width`].
+    fn state_width(&self) -> usize {
+        0
+    }
+    fn decide(&self, view: &BatchSlabs, state: &mut PolicyState, actions: ArrayViewMut2<f32>) -> Result<(), EnvError>;
     /// Rows that [`EnvSpec::check_rows`] accepts.
-    fn decide_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError>;
+    fn decide_rows(
+        &self,
+        obs: ArrayView2<f32>,
+        mask: Option<ArrayView2<f32>>,
+        state: &mut PolicyState,
+    ) -> Result<Array2<f32>, EnvError>;
     fn adapted(&self, of: &LoadedPolicy, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError>;
     fn as_any(&self) -> &dyn Any;
     fn exported(&self) -> Option<ExportedPolicy>;
@@ -234,12 +307,21 @@ where
         Box::new(PolicyController::new(self.acting.policy().clone(), &of.spec, of.moments.clone(), &of.device))
     }
 
-    fn decide(&self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        self.acting.decide_into(view, actions)
+    fn state_width(&self) -> usize {
+        self.acting.policy().state_width()
     }
 
-    fn decide_rows(&self, obs: ArrayView2<f32>, mask: Option<ArrayView2<f32>>) -> Result<Array2<f32>, EnvError> {
-        self.acting.decide_rows(obs, mask)
+    fn decide(&self, view: &BatchSlabs, state: &mut PolicyState, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+        self.acting.decide_into(view, state, actions)
+    }
+
+    fn decide_rows(
+        &self,
+        obs: ArrayView2<f32>,
+        mask: Option<ArrayView2<f32>>,
+        state: &mut PolicyState,
+    ) -> Result<Array2<f32>, EnvError> {
+        self.acting.decide_rows(obs, mask, state)
     }
 
     fn adapted(&self, of: &LoadedPolicy, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError> {

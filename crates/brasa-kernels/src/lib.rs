@@ -25,6 +25,7 @@
 )]
 
 mod adam;
+mod cell;
 mod concat;
 #[cfg(feature = "cube")]
 mod cube;
@@ -34,6 +35,7 @@ mod gae;
 mod graph_attention;
 mod host;
 mod host_mlp;
+mod host_recurrent;
 mod jacobian;
 mod launches;
 mod layer;
@@ -56,6 +58,7 @@ mod tanh;
 mod tiles;
 
 pub use adam::{AdamStep, adam, clip_scale};
+pub use cell::cell_rule;
 pub use concat::{concat, split};
 #[cfg(feature = "cuda-source")]
 pub use cube::cuda_sources;
@@ -65,6 +68,7 @@ pub use gae::{GaeInput, gae, gae_on_host};
 pub use graph_attention::{EdgeTables, graph_attention};
 pub use host::HostTensor;
 pub use host_mlp::HostMlp;
+pub use host_recurrent::{HostRecurrent, RecurrentKind};
 pub use jacobian::with_jacobian;
 pub use launches::n_launches;
 pub use layer::{Activation, any_width, layer, stacked_layer};

@@ -268,7 +268,14 @@ struct MlpActor {
 }
 
 impl HostActor for MlpActor {
-    fn act(&mut self, obs: HostObs<'_>, noise: &[f32], decisions: &mut HostDecisions, in_env: &mut Vec<f32>) {
+    fn act(
+        &mut self,
+        obs: HostObs<'_>,
+        _state: &mut [f32],
+        noise: &[f32],
+        decisions: &mut HostDecisions,
+        in_env: &mut Vec<f32>,
+    ) {
         let features = self.body.forward(obs.values, obs.n_rows);
         if let Some(critic) = &mut self.critic {
             decisions.value.extend_from_slice(critic.forward(features, obs.n_rows));

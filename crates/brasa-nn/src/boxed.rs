@@ -10,7 +10,7 @@ use brasa_core::analytic::{ByActions, ByResults, CriticsInput};
 use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, HostActor, NetworkSizes, NoiseSpec, Obs,
-    Policy, RandomWarmup, Reparameterized, TeamObs,
+    Policy, PolicyState, RandomWarmup, Reparameterized, Sequences, TeamObs,
 };
 use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
@@ -310,6 +310,12 @@ where
     fn act(&self, obs: Self::Obs, explore: Explore) -> (Self::Action, Self::Extra) {
         self.0.act(obs, explore)
     }
+    fn state_width(&self) -> usize {
+        self.0.state_width()
+    }
+    fn act_from(&self, obs: Self::Obs, state: &mut PolicyState, explore: Explore) -> (Self::Action, Self::Extra) {
+        self.0.act_from(obs, state, explore)
+    }
     fn to_env(&self, action: Self::Action) -> Self::Action {
         self.0.to_env(action)
     }
@@ -331,14 +337,29 @@ where
     fn value(&self, obs: Self::Obs) -> Tensor<1> {
         self.0.value(obs)
     }
+    fn value_from(&self, obs: Self::Obs, state: &PolicyState) -> Tensor<1> {
+        self.0.value_from(obs, state)
+    }
     fn evaluate(&self, obs: Self::Obs, action: Self::Action) -> Evaluation {
         self.0.evaluate(obs, action)
+    }
+    fn evaluate_sequences(&self, obs: Self::Obs, action: Self::Action, sequences: &Sequences) -> Evaluation {
+        self.0.evaluate_sequences(obs, action, sequences)
     }
     fn choice(&self, obs: &Self::Obs) -> Option<Tensor<1>> {
         self.0.choice(obs)
     }
     fn gradient(&self, obs: &Self::Obs, action: &Self::Action, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
         self.0.gradient(obs, action, by)
+    }
+    fn gradient_of_sequences(
+        &self,
+        obs: &Self::Obs,
+        action: &Self::Action,
+        sequences: &Sequences,
+        by: &mut ByResults<'_, 3>,
+    ) -> Option<Vec<f32>> {
+        self.0.gradient_of_sequences(obs, action, sequences, by)
     }
     fn host_actor(&self) -> Option<Box<dyn HostActor>> {
         self.0.host_actor()

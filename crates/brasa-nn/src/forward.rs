@@ -1,7 +1,9 @@
 //! What of a network a loss depends on.
 
 use brasa_core::analytic::{ByResults, CriticsInput};
-use brasa_core::{ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, Reparameterized, Rows};
+use brasa_core::{
+    ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, Reparameterized, Rows, Sequences,
+};
 use brasa_kernels::HostTensor;
 use burn::tensor::Tensor;
 
@@ -38,6 +40,8 @@ pub struct EvaluatedActions<'a, O, A> {
     pub obs: &'a O,
     /// The actions.
     pub action: &'a A,
+    /// How a policy that remembers came to them; `None` for rows that stand alone.
+    pub sequences: Option<&'a Sequences>,
 }
 
 impl<M: ActorCritic> Forward<M, 3> for EvaluatedActions<'_, M::Obs, M::Action> {
@@ -46,13 +50,25 @@ impl<M: ActorCritic> Forward<M, 3> for EvaluatedActions<'_, M::Obs, M::Action> {
     }
 
     fn recorded(&self, network: &M, part: &Part) -> [Tensor<1>; 3] {
-        let Evaluation { log_prob, entropy, value } =
-            network.evaluate(part.of(self.obs).into_owned(), part.of(self.action).into_owned());
+        let (obs, action) = (part.of(self.obs).into_owned(), part.of(self.action).into_owned());
+        let Evaluation { log_prob, entropy, value } = match self.sequences {
+            Some(sequences) => network.evaluate_sequences(obs, action, sequences),
+            None => network.evaluate(obs, action),
+        };
         [log_prob, entropy, value]
     }
 
     fn gradient(&self, network: &M, part: &Part, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
-        network.gradient(&part.of(self.obs), &part.of(self.action), by)
+        let (obs, action) = (part.of(self.obs), part.of(self.action));
+        match self.sequences {
+            Some(sequences) => network.gradient_of_sequences(&obs, &action, sequences, by),
+            None => network.gradient(&obs, &action, by),
+        }
+    }
+
+    /// Sequences are not taken apart.
+    fn unit(&self, _: &M) -> usize {
+        if self.sequences.is_some() { self.action.n_rows().max(1) } else { 1 }
     }
 }
 

@@ -15,16 +15,18 @@ pub enum Init {
     FanIn,
     /// Uniform within `sqrt(6 / (inputs + outputs))` (Glorot and Bengio 2010), as PyTorch Geometric.
     Glorot,
+    /// Weights and biases uniform within this number.
+    Within(f64),
 }
 
 impl Init {
-    /// Refuses a gain that is not above 0.
+    /// Refuses a gain or bound that is not above 0.
     ///
     /// # Errors
-    /// [`InvalidField`] with the gain.
+    /// [`InvalidField`] with the number.
     pub fn check(self, field: &'static str) -> Result<(), InvalidField> {
-        let Self::Orthogonal(gain) = self else { return Ok(()) };
-        field::rule(gain > 0.0 && gain <= 1e6, field, "must have a gain above 0 and at most 1000000", gain)
+        let (Self::Orthogonal(gain) | Self::Within(gain)) = self else { return Ok(()) };
+        field::rule(gain > 0.0 && gain <= 1e6, field, "must have a gain or bound above 0 and at most 1000000", gain)
     }
 
     /// Weights `[inputs, outputs]`, row-major, and biases `[outputs]`.
@@ -39,6 +41,7 @@ impl Init {
                 let bound = (6.0 / (inputs + outputs) as f64).sqrt();
                 (uniform(inputs * outputs, bound, rng), vec![0.0; outputs])
             }
+            Self::Within(bound) => (uniform(inputs * outputs, bound, rng), uniform(outputs, bound, rng)),
         }
     }
 }

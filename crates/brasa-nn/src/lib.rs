@@ -52,11 +52,14 @@ mod parts;
 mod polyak;
 mod q_network;
 mod recordings;
+mod recurrent;
+mod recurrent_actor_critic;
 mod saved;
 mod shards;
 mod squashed_actor;
 mod team_q_network;
 mod trainable;
+mod window_actor_critic;
 
 pub use action_head::{ActionHead, ActionHeadConfig, Heads};
 pub use actor_critic::{ActorCriticConfig, MlpActorCritic};
@@ -67,7 +70,7 @@ pub use boxed::{
     StochasticActorRole, TeamValueNetwork, TeamValueRole, ValueNetwork, ValueRole,
 };
 pub use brasa_core::env::PairSpec;
-pub use brasa_kernels::Activation;
+pub use brasa_kernels::{Activation, RecurrentKind};
 pub use deterministic_actor::{DeterministicActor, DeterministicActorConfig};
 pub use exported::exported_function;
 pub use forward::{DrawnActions, EvaluatedActions, Forward, GreedyActions, ValuesOfActions, ValuesOfChoices};
@@ -91,11 +94,14 @@ pub use parts::Part;
 pub use polyak::soft_update;
 pub use q_network::{QNetwork, QNetworkConfig};
 pub use recordings::{Changing, Copied, Recordable, Recordings, Update};
+pub use recurrent::{Recurrent, check_memory};
+pub use recurrent_actor_critic::{RecurrentActorCritic, RecurrentActorCriticConfig};
 pub use saved::{Arrays, Persist, Saved};
 pub use shards::gradient_in_shards;
 pub use squashed_actor::{SquashedActor, SquashedActorConfig};
 pub use team_q_network::{Sharing, TeamQNetwork, TeamQNetworkConfig};
 pub use trainable::{Clip, Step, Trainable};
+pub use window_actor_critic::{WindowActorCritic, WindowActorCriticConfig};
 
 use brasa_core::env::InvalidField;
 use thiserror::Error;

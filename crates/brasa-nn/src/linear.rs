@@ -55,6 +55,14 @@ impl Linear {
         (numbers(self.weight.val()), numbers(self.bias.val()))
     }
 
+    pub(crate) fn weight(&self) -> &Tensor<2> {
+        &self.weight
+    }
+
+    pub(crate) fn bias(&self) -> &Tensor<1> {
+        &self.bias
+    }
+
     /// Numbers of weights and biases.
     pub(crate) fn n_params(&self) -> usize {
         self.weight.dims().iter().product::<usize>() + self.bias.dims()[0]

@@ -3,6 +3,7 @@
 use brasa_core::env::{BatchSlabs, EnvSpec};
 use brasa_core::{
     ActionSizes, ActorCritic, Decision, Evaluation, Explore, NetworkSizes, NoiseSpec, Obs, ObsForm, ObsParts, Policy,
+    PolicyState, Rows, Sequences,
 };
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -16,6 +17,18 @@ pub trait ActorCriticModule: Module {
     /// The outputs of the actor, `[n_rows, outputs]`, and the values, `[n_rows]`. The outputs are the logits of choices, one after the other, or
     /// the means of continuous actions.
     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>);
+
+    /// Numbers per row that the module remembers from step to step; 0, the default, for a module without memory.
+    fn state_width(&self) -> usize {
+        0
+    }
+
+    /// [`ActorCriticModule::forward`] from what the module remembers, `[n_rows, state_width]`, and what it remembers after this step. A module with
+    /// memory implements this, and `forward` with a state of 0.
+    fn step(&self, obs: Obs, state: Tensor<2>) -> (Tensor<2>, Tensor<1>, Tensor<2>) {
+        let (outputs, values) = self.forward(obs);
+        (outputs, values, state)
+    }
 }
 
 /// A custom module as an actor-critic for PPO and A2C. Its outputs are logits of choices, or means of continuous actions with a trained
@@ -96,6 +109,31 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
         &self.network
     }
 
+    fn draw(&self, outputs: Tensor<2>, mask: Option<Tensor<2>>, explore: Explore) -> (Tensor<2>, Tensor<1>) {
+        let noise = match explore {
+            Explore::Sample(noise) => Some(noise),
+            Explore::Greedy => None,
+        };
+        match &self.heads {
+            Heads::Choice(heads) => categorical::draw(outputs, mask, noise, heads),
+            Heads::Real { .. } => gaussian::draw(outputs, self.log_std(), noise),
+        }
+    }
+
+    fn judge(&self, outputs: Tensor<2>, value: Tensor<1>, mask: Option<Tensor<2>>, action: Tensor<2>) -> Evaluation {
+        let (log_prob, entropy) = match &self.heads {
+            Heads::Choice(heads) => categorical::evaluate(outputs, mask, action, heads),
+            Heads::Real { .. } => gaussian::evaluate(outputs, self.log_std(), action, false),
+        };
+        Evaluation { log_prob, entropy, value }
+    }
+
+    /// What `state` has, or 0.
+    fn remembered(&self, state: &PolicyState, obs: &Obs) -> Tensor<2> {
+        let shape = [obs.values.dims()[0], self.network.state_width()];
+        state.numbers.clone().unwrap_or_else(|| Tensor::zeros(shape, &obs.values.device()))
+    }
+
     fn log_std(&self) -> Tensor<2> {
         self.log_std.as_ref().expect("continuous actions have one").val().unsqueeze::<2>()
     }
@@ -113,14 +151,22 @@ impl<M: ActorCriticModule> Policy for ModuleActorCritic<M> {
     fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, Decision) {
         let mask = obs.mask.clone();
         let (outputs, value) = self.network.forward(obs);
-        let noise = match explore {
-            Explore::Sample(noise) => Some(noise),
-            Explore::Greedy => None,
-        };
-        let (action, log_prob) = match &self.heads {
-            Heads::Choice(heads) => categorical::draw(outputs, mask, noise, heads),
-            Heads::Real { .. } => gaussian::draw(outputs, self.log_std(), noise),
-        };
+        let (action, log_prob) = self.draw(outputs, mask, explore);
+        (action, Decision { log_prob, value: Some(value) })
+    }
+
+    fn state_width(&self) -> usize {
+        self.network.state_width()
+    }
+
+    fn act_from(&self, obs: Obs, state: &mut PolicyState, explore: Explore) -> (Tensor<2>, Decision) {
+        if self.state_width() == 0 {
+            return self.act(obs, explore);
+        }
+        let (mask, before) = (obs.mask.clone(), self.remembered(state, &obs));
+        let (outputs, value, after) = self.network.step(obs, before);
+        *state = PolicyState { numbers: Some(after) };
+        let (action, log_prob) = self.draw(outputs, mask, explore);
         (action, Decision { log_prob, value: Some(value) })
     }
 
@@ -141,11 +187,28 @@ impl<M: ActorCriticModule> ActorCritic for ModuleActorCritic<M> {
     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
         let mask = obs.mask.clone();
         let (outputs, value) = self.network.forward(obs);
-        let (log_prob, entropy) = match &self.heads {
-            Heads::Choice(heads) => categorical::evaluate(outputs, mask, action, heads),
-            Heads::Real { .. } => gaussian::evaluate(outputs, self.log_std(), action, false),
-        };
-        Evaluation { log_prob, entropy, value }
+        self.judge(outputs, value, mask, action)
+    }
+
+    fn value_from(&self, obs: Obs, state: &PolicyState) -> Tensor<1> {
+        let before = self.remembered(state, &obs);
+        self.network.step(obs, before).1
+    }
+
+    fn evaluate_sequences(&self, obs: Obs, action: Tensor<2>, sequences: &Sequences) -> Evaluation {
+        let (mut state, n) = (sequences.state.clone(), sequences.state.dims()[0]);
+        let (device, n_rows) = (state.device(), action.dims()[0]);
+        let (mut outputs, mut values) = (Vec::new(), Vec::new());
+        for first in (0..n_rows).step_by(n) {
+            let rows = Tensor::arange(first as i64..(first + n) as i64, &device);
+            let mut now = PolicyState { numbers: Some(state) };
+            now.end(&sequences.starts.clone().slice(first..first + n));
+            let (own, value, after) = self.network.step(obs.select(rows), now.numbers.expect("it has numbers"));
+            outputs.push(own);
+            values.push(value);
+            state = after;
+        }
+        self.judge(Tensor::cat(outputs, 0), Tensor::cat(values, 0), obs.mask, action)
     }
 
     fn choice(&self, obs: &Obs) -> Option<Tensor<1>> {

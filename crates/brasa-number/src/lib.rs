@@ -53,7 +53,10 @@
 //!
 //! A distribution of actions couples the columns of a row, whose number is known at run time only. It is a [`RowRule`]: [`Categorical`],
 //! [`Normal`], [`NormalDraw`].
+//!
+//! A cell of a recurrent layer is a [`CellRule`]: [`Lstm`], [`Gru`].
 
+mod cell;
 mod distribution;
 mod dual;
 mod functions;
@@ -61,6 +64,7 @@ mod number;
 mod row_loss;
 mod row_rule;
 
+pub use cell::{CellRule, Gru, Lstm};
 pub use distribution::{Categorical, CategoricalDraw, HALF_LN_2_PI, Normal, NormalDraw};
 pub use dual::Dual;
 pub use functions::{exp, exp_of_negative, ln, ln_1p, tanh};

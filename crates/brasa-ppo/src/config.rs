@@ -47,6 +47,9 @@ pub struct PpoConfig {
     /// value, multiplied by 1.5 below half of it (Schulman et al. 2017, section 4, with the factors of rl_games). A
     /// schedule of `learning_rate` multiplies the adapted rate by its share of the initial value. Default off.
     pub adaptive_kl: Option<f64>,
+    /// With a network that remembers: steps of a sequence, through which gradients go back. Default a whole rollout. It divides `n_steps`.
+    /// Short sequences are faster, and what happened before them is only what the network remembered at collection.
+    pub sequence_length: Option<usize>,
     /// Environment steps, summed over environments, between two readings of metrics. Default 1: after every rollout. Each reading
     /// waits for the device; between two of them checkpoints, evaluations and the progress line wait too.
     #[serde(deserialize_with = "whole::count")]
@@ -77,6 +80,7 @@ impl Default for PpoConfig {
             normalize_advantage: true,
             target_kl: None,
             adaptive_kl: None,
+            sequence_length: None,
             log_interval: 1,
             adam: AdamConfig::default(),
             accumulation_steps: 1,
@@ -100,6 +104,11 @@ pub enum PpoError {
 const MAX_EPOCHS: u64 = 1_000_000;
 
 impl PpoConfig {
+    /// Steps of the sequences of a network that remembers.
+    pub fn sequence_length(&self) -> usize {
+        self.sequence_length.unwrap_or(self.n_steps)
+    }
+
     /// Checks every field.
     ///
     /// # Errors
@@ -110,6 +119,9 @@ impl PpoConfig {
         {
             field::at_least_one(field, value as u64)?;
         }
+        let length = self.sequence_length();
+        let divides = length > 0 && self.n_steps.is_multiple_of(length);
+        field::rule(divides, "sequence_length", "must divide `n_steps`", format!("{length} for {}", self.n_steps))?;
         field::at_least_one("log_interval", self.log_interval)?;
         field::at_most("n_epochs", self.n_epochs as u64, MAX_EPOCHS)?;
         field::share("gamma", self.gamma)?;

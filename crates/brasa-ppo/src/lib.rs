@@ -28,6 +28,7 @@
 //!     value: Tensor::zeros([4], &device),
 //!     advantage: rewards.clone(),
 //!     returns: rewards,
+//!     remembered: None,
 //! };
 //! let metrics = learner.update(rollout, Progress::new(0, 1)).read()?;
 //! assert!(metrics.iter().any(|(name, loss)| *name == "train/value_loss" && *loss > 0.0));

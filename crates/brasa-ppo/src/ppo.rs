@@ -6,7 +6,7 @@ use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
 use brasa_kernels::LossData;
 use brasa_nn::{
     Changing, Data, EvaluatedActions, ParamsError, Persist, Recordable, Recordings, Reports, Saved, Step, Trainable,
-    Update, choice_weight, explained_variance, weights,
+    Update, check_memory, choice_weight, explained_variance, weights,
 };
 use brasa_number::{Number, RowLoss};
 use brasa_shards::mean;
@@ -61,6 +61,7 @@ impl<M: ActorCritic + Module> Ppo<M> {
     /// [`PpoError`] if a setting is invalid.
     pub fn new(network: M, config: PpoConfig, seed: u64) -> Result<Self, PpoError> {
         config.validate()?;
+        check_memory(network.state_width(), config.accumulation_steps, config.sequence_length)?;
         let state = PpoState { rollouts: 0, epochs: 0, adaptive_rate: config.learning_rate.at(0.0) };
         Ok(Self {
             trainable: Trainable::new(network, config.adam)?.in_parts(config.accumulation_steps),
@@ -129,7 +130,8 @@ impl<M: ActorCritic + Module> Ppo<M> {
         let [old_log_prob, old_value, advantage, returns, clip] = columns;
         let data = Data::new([old_log_prob, old_value, advantage, returns, weights(weight.as_ref()), clip]);
         let data = if config.normalize_advantage { data.standardize(2, 4) } else { data };
-        let forward = EvaluatedActions { obs: &batch.obs, action: &batch.action };
+        let sequences = batch.as_sequences(config.sequence_length());
+        let forward = EvaluatedActions { obs: &batch.obs, action: &batch.action, sequences: sequences.as_ref() };
         let PpoConfig { dual_clip, clip_range_vf, vf_coef, ent_coef, .. } = *config;
         let loss = Surrogate { dual_clip, clip_range_vf, vf_coef, ent_coef };
         let mut stops = std::cell::Cell::new(false);
@@ -165,7 +167,8 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             let mut too_far = false;
             let index = self.state.rollouts * self.config.n_epochs as u64 + epoch as u64;
             let rng = &mut named_rng(self.seed, "minibatch", index);
-            for batch in rollout.minibatches(self.config.batch_size, rng) {
+            let cut = [self.config.n_steps, self.config.sequence_length()];
+            for batch in rollout.batches(cut, self.config.batch_size, rng) {
                 let (report, stops) = self.learn(batch, &clip_data, step);
                 reports.push(report);
                 too_far = stops;
@@ -231,7 +234,10 @@ impl<M: ActorCritic + Module> OnPolicyLearner for Ppo<M> {
     }
 
     fn batch_rows(&self, n_rows: usize) -> usize {
-        self.config.batch_size.min(n_rows)
+        match self.trainable.plain().state_width() {
+            0 => self.config.batch_size.min(n_rows),
+            _ => self.config.batch_size.next_multiple_of(self.config.sequence_length()).min(n_rows),
+        }
     }
 
     fn gamma(&self) -> f64 {

@@ -1,14 +1,19 @@
-//! One update, its losses and logged metrics equal those of Stable-Baselines3 (`scripts/record_ppo.py`).
+//! One update, its losses and logged metrics equal those of Stable-Baselines3 (`scripts/record_ppo.py`), and of sb3-contrib's RecurrentPPO
+//! (`scripts/record_recurrent_ppo.py`).
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;
 
 use brasa_buffers::{Discounts, Rollout, RolloutBuffer};
 use brasa_core::env::{Space, named_rng};
-use brasa_core::{ActorCritic, Decision, Learner, Obs, Progress, Schedule, StepBatch, Successor};
-use brasa_nn::{ActorCriticConfig, MlpActorCritic, NamedParam, load_params, named_params};
+use brasa_core::{ActorCritic, Decision, Learner, Obs, PolicyState, Progress, Schedule, StepBatch, Successor};
+use brasa_nn::{
+    ActorCriticConfig, MlpActorCritic, NamedParam, RecurrentActorCritic, RecurrentActorCriticConfig, load_params,
+    named_params,
+};
 use brasa_ppo::{Ppo, PpoConfig};
 use brasa_test::spec_of_rows;
+use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Deserialize;
 
@@ -23,6 +28,9 @@ struct Golden {
 struct Case {
     gamma: f64,
     gae_lambda: f64,
+    /// Of RecurrentPPO: whether actor and critic have one recurrent layer.
+    #[serde(default)]
+    shared: bool,
     settings: Settings,
     before: BTreeMap<String, Weights>,
     after: BTreeMap<String, Weights>,
@@ -57,6 +65,14 @@ struct Recorded {
     reward: Vec<f32>,
     terminated: Vec<f32>,
     last_value: Vec<f32>,
+    #[serde(flatten)]
+    expected: Option<Expected>,
+    /// Of RecurrentPPO: what the policy remembers before the first step.
+    state: Option<Vec<f32>>,
+}
+
+#[derive(Deserialize)]
+struct Expected {
     advantage: Vec<f64>,
     target: Vec<f64>,
     evaluated: Evaluated,
@@ -117,13 +133,75 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
             elapsed: None,
         };
         let decision = Decision { log_prob: vector(&r.log_prob, t), value: Some(vector(&r.value, t)) };
+        if let Some(state) = &r.state {
+            // Learning needs that before the first step alone.
+            let state = TensorData::new(state.clone(), [rows, state.len() / rows]);
+            let state = PolicyState { numbers: Some(Tensor::from_data(state, device)) };
+            buffer.remember(&state, &state);
+        }
         // A value that must have no effect: every recorded end is a termination.
         buffer.push(obs, matrix(&r.action, t, width), decision, &step);
     }
     let discounts = Discounts { gamma: case.gamma, gae_lambda: case.gae_lambda };
     buffer
-        .finish(vector(&r.last_value, 0), |_| Tensor::full([rows], 1e6, device), discounts)
+        .finish(vector(&r.last_value, 0), |_, _| Tensor::full([rows], 1e6, device), discounts)
         .expect("no row was truncated")
+}
+
+/// One update of `network` with the recorded weights, and all that it changes.
+fn update_as_recorded<M>(golden: &Golden, name: &str, network: M, batch: Rollout<Obs, Tensor<2>>)
+where
+    M: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module,
+{
+    let (case, device) = (&golden.cases[name], brasa_test::device());
+    let weights: Vec<NamedParam> = (case.before.iter())
+        .map(|(name, w)| NamedParam { name: ours(name), shape: w.shape.clone(), values: w.values.clone() })
+        .collect();
+    let network = load_params(network, &weights).expect("the recorded names are ours");
+    if let Some(expected) = &case.rollout.expected {
+        close(&format!("{name}: advantage"), batch.advantage.clone(), &expected.advantage, 1e-5);
+        close(&format!("{name}: target"), batch.returns.clone(), &expected.target, 1e-5);
+        let evaluated = network.evaluate(batch.obs.clone(), batch.action.clone());
+        close(&format!("{name}: value"), evaluated.value, &expected.evaluated.value, 1e-5);
+        close(&format!("{name}: log_prob"), evaluated.log_prob, &expected.evaluated.log_prob, 1e-5);
+        close(&format!("{name}: entropy"), evaluated.entropy, &expected.evaluated.entropy, 1e-5);
+    }
+    let s = &case.settings;
+    let defaults = PpoConfig::default();
+    let config = PpoConfig {
+        n_steps: golden.n_steps,
+        batch_size: golden.n_rows * golden.n_steps,
+        n_epochs: s.n_epochs,
+        learning_rate: Schedule::Constant(s.learning_rate),
+        ent_coef: s.ent_coef.unwrap_or(defaults.ent_coef),
+        vf_coef: s.vf_coef.unwrap_or(defaults.vf_coef),
+        clip_range_vf: s.clip_range_vf,
+        target_kl: s.target_kl,
+        max_grad_norm: s.max_grad_norm.or(defaults.max_grad_norm),
+        normalize_advantage: s.normalize_advantage.unwrap_or(true),
+        ..defaults
+    };
+    let mut ppo = Ppo::new(network, config, 0).expect("the config is valid");
+    let metrics = ppo.update(batch, Progress::new(0, 1)).read().expect("finite");
+    let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
+    for (key, expected) in &case.logged {
+        let got = metrics.get(key.as_str()).unwrap_or_else(|| panic!("{name}: no `{key}` in {metrics:?}"));
+        assert!((got - expected).abs() <= 1e-5, "{name}: `{key}` is {got} instead of {expected}");
+    }
+    assert_eq!(metrics.len(), case.logged.len(), "{name}: {metrics:?}");
+    let params = named_params(ppo.trainable().module());
+    assert_eq!(params.len(), case.after.len(), "{name}");
+    for param in params {
+        let after = case.after.iter().find(|(name, _)| ours(name) == param.name).expect("the names are ours").1;
+        let expected: Vec<f64> = after.values.iter().map(|x| f64::from(*x)).collect();
+        let n = param.values.len();
+        let got = Tensor::<1>::from_data(TensorData::new(param.values, [n]), &device);
+        close(&format!("{name}: {} after the update", param.name), got, &expected, 1e-5);
+    }
+}
+
+fn obs_space() -> Space {
+    Space::uniform_box(-1.0, 1.0, (0..5).map(|i| i.to_string()))
 }
 
 #[test]
@@ -131,56 +209,31 @@ fn one_update_equals_stable_baselines3() {
     let golden: Golden =
         serde_json::from_str(include_str!("data/sb3_update.json")).expect("the recorded file is valid");
     let device = brasa_test::device();
-    let network_config =
-        ActorCriticConfig { actor_hidden: vec![8, 6], critic_hidden: vec![8, 6], ..Default::default() };
+    let config = ActorCriticConfig { actor_hidden: vec![8, 6], critic_hidden: vec![8, 6], ..Default::default() };
     for (name, case) in &golden.cases {
-        let action_space = space(name);
-        let batch = rollout(&golden, case, action_space.width(), &device);
-        close(&format!("{name}: advantage"), batch.advantage.clone(), &case.rollout.advantage, 1e-5);
-        close(&format!("{name}: target"), batch.returns.clone(), &case.rollout.target, 1e-5);
+        let (action, rng) = (space(name), &mut named_rng(0, "weights", 0));
+        let batch = rollout(&golden, case, action.width(), &device);
+        let network = MlpActorCritic::new(&config, &obs_space(), &action, &device.clone().autodiff(), rng);
+        update_as_recorded(&golden, name, network.expect("the config is valid"), batch);
+    }
+}
 
-        let obs_space = Space::uniform_box(-1.0, 1.0, (0..5).map(|i| i.to_string()));
-        let rng = &mut named_rng(0, "weights", 0);
-        let network = MlpActorCritic::new(&network_config, &obs_space, &action_space, &device.clone().autodiff(), rng)
-            .expect("the config is valid");
-        let weights: Vec<NamedParam> = (case.before.iter())
-            .map(|(name, w)| NamedParam { name: ours(name), shape: w.shape.clone(), values: w.values.clone() })
-            .collect();
-        let network = load_params(network, &weights).expect("the recorded names are ours");
-
-        let evaluated = network.evaluate(batch.obs.clone(), batch.action.clone());
-        close(&format!("{name}: value"), evaluated.value, &case.rollout.evaluated.value, 1e-5);
-        close(&format!("{name}: log_prob"), evaluated.log_prob, &case.rollout.evaluated.log_prob, 1e-5);
-        close(&format!("{name}: entropy"), evaluated.entropy, &case.rollout.evaluated.entropy, 1e-5);
-
-        let s = &case.settings;
-        let defaults = PpoConfig::default();
-        let config = PpoConfig {
-            batch_size: golden.n_rows * golden.n_steps,
-            n_epochs: s.n_epochs,
-            learning_rate: Schedule::Constant(s.learning_rate),
-            ent_coef: s.ent_coef.unwrap_or(defaults.ent_coef),
-            vf_coef: s.vf_coef.unwrap_or(defaults.vf_coef),
-            clip_range_vf: s.clip_range_vf,
-            target_kl: s.target_kl,
-            max_grad_norm: s.max_grad_norm.or(defaults.max_grad_norm),
-            normalize_advantage: s.normalize_advantage.unwrap_or(true),
-            ..defaults
+#[test]
+fn one_update_through_time_equals_sb3_contrib() {
+    let golden: Golden =
+        serde_json::from_str(include_str!("data/sb3_recurrent_update.json")).expect("the recorded file is valid");
+    let device = brasa_test::device();
+    for (name, case) in &golden.cases {
+        let (action, rng) = (space(name), &mut named_rng(0, "weights", 0));
+        let batch = rollout(&golden, case, action.width(), &device);
+        let config = RecurrentActorCriticConfig {
+            width: 6,
+            shared: case.shared,
+            actor_hidden: vec![8],
+            critic_hidden: vec![8],
+            ..Default::default()
         };
-        let mut ppo = Ppo::new(network, config, 0).expect("the config is valid");
-        let metrics = ppo.update(batch, Progress::new(0, 1)).read().expect("finite");
-        let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
-        for (key, expected) in &case.logged {
-            let got = metrics.get(key.as_str()).unwrap_or_else(|| panic!("{name}: no `{key}` in {metrics:?}"));
-            assert!((got - expected).abs() <= 1e-5, "{name}: `{key}` is {got} instead of {expected}");
-        }
-        assert_eq!(metrics.len(), case.logged.len(), "{name}: {metrics:?}");
-        for param in named_params(ppo.trainable().module()) {
-            let after = case.after.iter().find(|(name, _)| ours(name) == param.name).expect("the names are ours").1;
-            let expected: Vec<f64> = after.values.iter().map(|x| f64::from(*x)).collect();
-            let n = param.values.len();
-            let got = Tensor::<1>::from_data(TensorData::new(param.values, [n]), &device);
-            close(&format!("{name}: {} after the update", param.name), got, &expected, 1e-5);
-        }
+        let network = RecurrentActorCritic::new(&config, &obs_space(), &action, &device.clone().autodiff(), rng);
+        update_as_recorded(&golden, name, network.expect("the config is valid"), batch);
     }
 }

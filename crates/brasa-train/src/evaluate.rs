@@ -1,7 +1,7 @@
 //! Evaluation of a policy.
 
 use brasa_core::env::{EnvBatch, EnvError, EnvSpec, Episode, MAX_EPISODE_STEPS, field};
-use brasa_core::{Explore, Policy, VecEnv};
+use brasa_core::{Explore, Policy, PolicyState, VecEnv};
 
 use burn::tensor::Device;
 
@@ -54,6 +54,7 @@ where
     let mut episodes: Vec<Vec<Episode>> = vec![Vec::new(); n_envs];
     let mut ended = Vec::new();
     let mut obs = env.reset(seed)?;
+    let mut state = PolicyState::new(env.n_rows(), policy.state_width(), env.device());
     // Drop episodes recorded before this evaluation.
     env.drain_episodes(&mut ended)?;
     ended.clear();
@@ -64,8 +65,12 @@ where
         if steps - last_end > MAX_EPISODE_STEPS {
             return Err(EnvError::Endless { env: missing, steps: steps - last_end }.into());
         }
-        let (action, _) = policy.act(obs, Explore::Greedy);
-        obs = env.step(policy.to_env(action))?.obs;
+        let (action, _) = policy.act_from(obs, &mut state, Explore::Greedy);
+        let step = env.step(policy.to_env(action))?;
+        if state.numbers.is_some() {
+            state.end(&step.terminated.max_pair(step.truncated));
+        }
+        obs = step.obs;
         steps += 1;
         if steps % every != 0 {
             continue;

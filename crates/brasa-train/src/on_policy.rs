@@ -6,15 +6,18 @@ use std::thread;
 use brasa_buffers::{Discounts, HostRollout, Rollout, RolloutBuffer};
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, field, named_rng};
-use brasa_core::{ActorCritic, Explore, HostActor, HostObs, Metrics, NoiseSpec, OnPolicyLearner, Progress, VecEnv};
+use brasa_core::{
+    ActorCritic, Explore, HostActor, HostObs, Metrics, NoiseSpec, OnPolicyLearner, Policy, PolicyState, Progress,
+    VecEnv,
+};
 use brasa_device::{autocast, precision};
 use brasa_nn::{Arrays, Persist, draw_noise, noise_numbers};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::evaluate::check_network;
 use crate::iteration::{Clock, Tally};
 use crate::sharding::{SharedMoments, all_envs, own_seed};
-use crate::snapshot::{ahead_of, put_ahead, take_over};
+use crate::snapshot::{ahead_of, put_ahead, put_state, state_of, take_over};
 use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
 
 /// The on-policy loop: collects rollouts and updates a learner with them.
@@ -34,6 +37,8 @@ pub struct OnPolicy<E: VecEnv, L> {
 struct Rollouts<E: VecEnv> {
     env: E,
     obs: E::Obs,
+    /// What the policy remembers before the next step.
+    state: PolicyState,
     /// `None` until a rollout needs it: those in the memory of the CPU do not.
     buffer: Option<RolloutBuffer<E::Obs, E::Action>>,
     device: Device,
@@ -46,8 +51,10 @@ struct Rollouts<E: VecEnv> {
 #[derive(Debug)]
 struct Ahead<O, A> {
     rollout: Rollout<O, A>,
-    /// State of the environments before the rollout, and the weights that acted in it: a resumed run collects it again.
+    /// State of the environments before the rollout, what the policy remembered, and the weights that acted in it: a resumed run collects it
+    /// again.
     env: Vec<u8>,
+    state: PolicyState,
     policy: Arrays,
 }
 
@@ -70,14 +77,18 @@ where
         let per_row = 4.0 * (spec.obs.width() + spec.mask_width() + spec.action.width() + 8) as f64;
         field::fits_in_memory("n_steps", learner.n_steps(), per_row * spec.n_rows() as f64 * learner.n_steps() as f64)?;
         let device = env.device().clone();
-        check_network(&learner.policy(Progress::new(0, run.total_env_steps)), env.spec(), &device)?;
+        let policy = learner.policy(Progress::new(0, run.total_env_steps));
+        check_network(&policy, env.spec(), &device)?;
+        let state = PolicyState::new(env.n_rows(), policy.state_width(), &device);
+        drop(policy);
         let mut moments = SharedMoments::new(&mut env)?;
         let obs = env.reset(run.seed)?;
         moments.merge(&mut env);
         let tally = Tally::new(Counters::begin(learner.gamma()));
         let discounts = Discounts { gamma: learner.gamma(), gae_lambda: learner.gae_lambda() };
         let n_steps = learner.n_steps();
-        let rollouts = Rollouts { env, obs, buffer: None, device, n_steps, discounts, seed: own_seed(run.seed) };
+        let seed = own_seed(run.seed);
+        let rollouts = Rollouts { env, obs, state, buffer: None, device, n_steps, discounts, seed };
         Ok(Self { rollouts, learner, run, tally, moments, is_pipelined: false, ahead: None })
     }
 
@@ -114,6 +125,7 @@ where
         // Taken before the update and the rollout: from these, a resumed run collects the rollout again.
         let policy = self.learner.policy(progress);
         let (env, weights) = (self.rollouts.env.save(), self.learner.save().policy);
+        let state = self.rollouts.state.clone();
         let (index, mut clock) = (self.tally.counters.iterations + 1, self.tally.clock.fork());
         let (rollouts, precision) = (&mut self.rollouts, precision());
         let (metrics, collected) = thread::scope(|scope| {
@@ -127,7 +139,7 @@ where
         });
         let (rollout, clock) = collected;
         self.tally.clock.join(clock);
-        self.ahead = Some(Ahead { rollout: rollout?, env, policy: weights });
+        self.ahead = Some(Ahead { rollout: rollout?, env, state, policy: weights });
         self.moments.merge(&mut self.rollouts.env);
         Ok(metrics)
     }
@@ -152,17 +164,23 @@ impl<E: VecEnv> Rollouts<E> {
         for step in 0..self.n_steps {
             let block = step / spec.resample_every;
             let noise = noise.clone().slice(block * n_rows..(block + 1) * n_rows);
-            let (action, decision) = policy.act(self.obs.clone(), Explore::Sample(noise));
+            let before = self.state.clone();
+            let (action, decision) = policy.act_from(self.obs.clone(), &mut self.state, Explore::Sample(noise));
             let in_env = policy.to_env(action.clone());
             clock.acted();
             let result = self.env.step(in_env)?;
             clock.stepped(&self.env);
             let obs = std::mem::replace(&mut self.obs, result.obs.clone());
             let new = || RolloutBuffer::new(self.n_steps, self.env.spec(), &obs, &action, &self.device);
-            self.buffer.get_or_insert_with(new).push(obs, action, decision, &result);
+            let buffer = self.buffer.get_or_insert_with(new);
+            buffer.remember(&before, &self.state);
+            buffer.push(obs, action, decision, &result);
+            if before.numbers.is_some() {
+                self.state.end(&result.terminated.max_pair(result.truncated));
+            }
         }
-        let last_value = policy.value(self.obs.clone());
-        let value_of = |obs| policy.value(obs);
+        let last_value = policy.value_from(self.obs.clone(), &self.state);
+        let value_of = |obs, state: &PolicyState| policy.value_from(obs, state);
         let buffer = self.buffer.as_mut().expect("there is at least one step");
         Ok(buffer.finish(last_value, value_of, self.discounts)?)
     }
@@ -178,24 +196,38 @@ impl<E: VecEnv> Rollouts<E> {
     where
         P: ActorCritic<Obs = E::Obs, Action = E::Action>,
     {
-        let mut rollout = HostRollout::new(self.n_steps, self.env.spec());
+        let state_width = policy.state_width();
+        let mut rollout = HostRollout::new(self.n_steps, self.env.spec(), state_width);
+        // Host only: the policy computes on the CPU.
+        let mut state: Vec<f32> = match &self.state.numbers {
+            Some(numbers) => numbers.to_data().iter::<f32>().collect(),
+            None => Vec::new(),
+        };
         let NoiseSpec { width, resample_every, .. } = policy.noise();
         let width = width * self.env.n_rows();
         let env = self.env.on_host().expect("they were in the memory of the CPU before this rollout");
         let mut in_env = Vec::new();
         for step in 0..self.n_steps {
             let obs = env.observed();
-            rollout.observe(obs);
+            rollout.observe(obs, &state);
             let block = step / resample_every * width;
-            actor.act(obs, &noise[block..block + width], &mut rollout.decisions, &mut in_env);
+            actor.act(obs, &mut state, &noise[block..block + width], &mut rollout.decisions, &mut in_env);
             clock.acted();
             let results = env.step(&in_env)?;
             clock.stepped_on_host();
-            rollout.push(results);
+            rollout.push(results, &state);
+            if state_width > 0 {
+                let rows = state.chunks_exact_mut(state_width).enumerate();
+                rows.filter(|(row, _)| results.episode_end(*row)).for_each(|(_, state)| state.fill(0.0));
+            }
+        }
+        if let Some(numbers) = &mut self.state.numbers {
+            *numbers = Tensor::from_data(TensorData::new(state, numbers.dims()), &self.device);
         }
         let HostObs { values, mask, .. } = env.observed();
         self.obs = env.obs(values.to_vec(), mask.map(<[f32]>::to_vec));
-        Ok(rollout.finish(env, self.obs.clone(), |obs| policy.value(obs), self.discounts, &self.device))
+        let value_of = |obs, state: &PolicyState| policy.value_from(obs, state);
+        Ok(rollout.finish(env, (self.obs.clone(), &self.state), value_of, self.discounts, &self.device))
     }
 }
 
@@ -282,8 +314,9 @@ where
 
     fn checkpoint(&self) -> Checkpoint {
         let env = &self.rollouts.env;
-        let state = self.ahead.as_ref().map_or_else(|| env.save(), |ahead| ahead.env.clone());
-        let mut checkpoint = take_checkpoint(&self.learner, &self.tally.counters, env.obs_moments(), state, Vec::new());
+        let saved = self.ahead.as_ref().map_or_else(|| env.save(), |ahead| ahead.env.clone());
+        let mut checkpoint = take_checkpoint(&self.learner, &self.tally.counters, env.obs_moments(), saved, Vec::new());
+        put_state(&mut checkpoint, self.ahead.as_ref().map_or(&self.rollouts.state, |ahead| &ahead.state));
         if let Some(ahead) = &self.ahead {
             put_ahead(&mut checkpoint, &ahead.policy);
         }
@@ -293,6 +326,12 @@ where
     fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
         let (obs, moments) = take_over(&mut self.rollouts.env, &mut self.learner, checkpoint, path, self.run.seed)?;
         (self.rollouts.obs, self.moments) = (obs, moments);
+        // All episodes begin.
+        self.rollouts.state = PolicyState::new(
+            self.rollouts.env.n_rows(),
+            self.rollouts.state.numbers.as_ref().map_or(0, |numbers| numbers.dims()[1]),
+            &self.rollouts.device,
+        );
         Ok(())
     }
 
@@ -301,6 +340,8 @@ where
         let counters = restore_learner(&mut self.learner, checkpoint, path)?;
         counters.check(self.rollouts.env.spec(), self.learner.gamma(), path)?;
         self.rollouts.obs = self.rollouts.env.load(&checkpoint.env)?;
+        let width = self.rollouts.state.numbers.as_ref().map_or(0, |numbers| numbers.dims()[1]);
+        self.rollouts.state = state_of(checkpoint, [self.rollouts.env.n_rows(), width], &self.rollouts.device, path)?;
         self.moments = SharedMoments::new(&mut self.rollouts.env)?;
         self.tally = Tally::new(counters);
         self.ahead = None;
@@ -308,9 +349,10 @@ where
             let earlier = Checkpoint { policy: weights.clone(), ..checkpoint.clone() };
             restore_learner(&mut self.learner, &earlier, path)?;
             let policy = self.learner.policy(self.progress());
+            let state = self.rollouts.state.clone();
             let (index, clock) = (self.tally.counters.iterations, &mut self.tally.clock);
             let rollout = self.rollouts.collect(policy, index, clock)?;
-            self.ahead = Some(Ahead { rollout, env: checkpoint.env.clone(), policy: weights });
+            self.ahead = Some(Ahead { rollout, env: checkpoint.env.clone(), state, policy: weights });
             self.moments.merge(&mut self.rollouts.env);
             restore_learner(&mut self.learner, checkpoint, path)?;
             if self.tally.counters.counted_ahead {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use brasa_core::VecEnv;
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::export::{high_and_low, joined};
+use brasa_core::{PolicyState, VecEnv};
 use brasa_nn::{Arrays, Persist, Saved};
 use burn::module::Module;
+use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::read;
@@ -39,6 +40,35 @@ pub(crate) fn ahead_of(checkpoint: &Checkpoint) -> Option<Arrays> {
     let ahead: Arrays =
         named.filter_map(|(name, array)| Some((name.strip_prefix(AHEAD)?.into(), array.clone()))).collect();
     (!ahead.is_empty()).then_some(ahead)
+}
+
+/// The name of what the policy remembers.
+const REMEMBERED: &str = "loop/policy_state";
+
+/// Adds what the policy remembers to a checkpoint. Waits for the device.
+pub(crate) fn put_state(checkpoint: &mut Checkpoint, state: &PolicyState) {
+    if let Some(numbers) = &state.numbers {
+        let array = (numbers.dims().to_vec(), numbers.to_data().iter::<f32>().collect());
+        checkpoint.trainer.insert(REMEMBERED.into(), array);
+    }
+}
+
+/// What [`put_state`] has added: `[n_rows, width]` numbers, none for a width of 0.
+pub(crate) fn state_of(
+    checkpoint: &Checkpoint,
+    [n_rows, width]: [usize; 2],
+    device: &Device,
+    path: &Path,
+) -> Result<PolicyState, CheckpointError> {
+    let found = checkpoint.trainer.get(REMEMBERED);
+    let (expected, shape) =
+        (if width > 0 { vec![n_rows, width] } else { vec![] }, found.map(|(shape, _)| shape.clone()));
+    if shape.clone().unwrap_or_default() != expected {
+        let reason = format!("what its policy remembers has the shape {shape:?}, that of this run {expected:?}");
+        return Err(CheckpointError::Misfit { path: path.to_owned(), reason });
+    }
+    let numbers = found.map(|(_, values)| Tensor::from_data(TensorData::new(values.clone(), [n_rows, width]), device));
+    Ok(PolicyState { numbers })
 }
 
 /// Creates a checkpoint of `learner` and its loop.
@@ -76,7 +106,7 @@ pub fn restore_learner(
     let State { counters, learner: numbers } =
         serde_json::from_value(checkpoint.state.clone()).map_err(|error| misfit(error.to_string()))?;
     let mut trainer = checkpoint.trainer.clone();
-    trainer.retain(|name, _| !name.starts_with(AHEAD));
+    trainer.retain(|name, _| !name.starts_with(AHEAD) && name != REMEMBERED);
     let saved = Saved { policy: checkpoint.policy.clone(), trainer, numbers };
     learner.load(&saved).map_err(|error| misfit(error.to_string()))?;
     Ok(counters)

@@ -38,7 +38,7 @@ pub(crate) fn play(
     let mut running: Vec<Running> = (0..envs.len()).map(|env| Running::new(&batch, env, env < n_traces)).collect();
     while running.iter().any(|episode| !episode.ended) {
         match &mut decider {
-            Decider::Controller(controller) => controller.act(&playing.slabs, playing.actions.view_mut())?,
+            Decider::Controller(controller) => playing.decide(&mut **controller)?,
             Decider::Rule(rule) => {
                 for (env, memory) in rules.iter_mut().enumerate().filter(|(env, _)| !running[*env].ended) {
                     let links = memory.decide(scenario, *rule, &batch, env);

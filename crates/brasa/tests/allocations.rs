@@ -75,7 +75,7 @@ fn actor_critic(n_obs: usize, action: &Space) -> MlpActorCritic {
 fn rollout(n: usize, n_obs: usize, action: Tensor<2>) -> Rollout<Obs, Tensor<2>> {
     let column = || rows([n]);
     let (log_prob, value, advantage, returns) = (column(), column(), column(), column());
-    Rollout { obs: Obs::new(rows([n, n_obs])), action, log_prob, value, advantage, returns }
+    Rollout { obs: Obs::new(rows([n, n_obs])), action, log_prob, value, advantage, returns, remembered: None }
 }
 
 fn transitions(n: usize, n_obs: usize, action: Tensor<2>) -> Transitions<Obs, Tensor<2>> {

@@ -78,6 +78,7 @@ fn ppo(device: &Device) -> usize {
             value: tensor([n], 6, device),
             advantage: tensor([n], 4, device),
             returns: tensor([n], 5, device),
+            remembered: None,
         };
         launches(device, || drop(ppo.update(rollout, Progress::new(0, 1))))
     };

@@ -76,6 +76,7 @@ fn rollout(obs: Obs, action: Tensor<2>, i: usize, device: &Device) -> Rollout<Ob
         value: tensor([n], stream + 4, device),
         advantage: tensor([n], stream + 5, device),
         returns: tensor([n], stream + 6, device),
+        remembered: None,
     }
 }
 

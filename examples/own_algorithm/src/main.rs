@@ -61,7 +61,7 @@ impl Learner for Reinforce {
     type Policy = Boxed<ActorCriticRole>;
 
     fn update(&mut self, rollout: Self::Batch, _: Progress) -> Metrics {
-        let forward = EvaluatedActions { obs: &rollout.obs, action: &rollout.action };
+        let forward = EvaluatedActions { obs: &rollout.obs, action: &rollout.action, sequences: None };
         let data = Data::new([&rollout.advantage, &rollout.returns].map(LossData::Rows)).standardize(0, 1);
         let step = Step::new(self.config.learning_rate, Some(0.5));
         let learned = self.network.learn(&forward, data, &PolicyGradient, step, |_| true);

@@ -1,6 +1,6 @@
 //! What a run on rollouts takes.
 
-use brasa_buffers::{Discounts, MOST_VALUED_ROWS, Rollout, RolloutBuffer};
+use brasa_buffers::{Discounts, MOST_VALUED_ROWS, Remembered, Rollout, RolloutBuffer};
 use brasa_core::env::EnvSpec;
 use brasa_core::{
     ActorCritic, Decision, Explore, OnPolicyLearner, Policy, Progress, Rows, StepBatch, Successor, VecEnv,
@@ -47,7 +47,10 @@ where
         // The host stores the observation before a reset only where there is one.
         let interval = if on_host { u64::MAX } else { spec.truncation_interval };
         let n_steps = learner.n_steps();
-        let total = n_steps * n_rows;
+        let (total, state_width) = (n_steps * n_rows, policy.state_width());
+        let remembers = state_width > 0;
+        // Of a policy that remembers, rows stand in sequences.
+        let unit = if remembers { n_steps } else { 1 };
         let rollout = |rows: usize| {
             let picked = wrapping(rows, obs.n_rows(), &device);
             let zeros = || Tensor::<1>::zeros([rows], &device);
@@ -59,18 +62,20 @@ where
                 // Equal advantages would be normalized to 0 / 0.
                 advantage: Tensor::arange(0..rows as i64, &device).float(),
                 returns: zeros(),
+                remembered: remembers
+                    .then(|| Remembered { state: Tensor::zeros([rows, state_width], &device), starts: zeros() }),
             }
         };
         let (_, Decision { value, .. }) = policy.act(obs.clone(), Explore::Greedy);
         let values_come_with_actions = value.is_some();
         // The policy shares the weights: while it exists, an update must copy them.
         drop((policy, value));
-        let first = rollout(1);
+        let first = rollout(unit);
         let (_, _, grown) = work(|| drop(learner.update(first, progress))).expect("it measures, as before");
-        let batch_rows = learner.batch_rows(total);
-        let mut learning = at_rows(batch_rows, |rows| {
+        let batch_rows = learner.batch_rows(total).next_multiple_of(unit);
+        let mut learning = at_rows(batch_rows / unit, |units| {
             // As in a run, the rollout lives on while its minibatches are learned from.
-            let whole = rollout(rows);
+            let whole = rollout(units * unit);
             let batch = whole.clone();
             Ok::<_, X>(passing_work(|| learner.update(batch, progress)).expect("it measures, as before"))
         })?;
@@ -95,7 +100,8 @@ where
                 buffer.push(one.clone(), chosen.clone(), decision, &step);
             }
             let discounts = Discounts { gamma: 0.99, gae_lambda: 0.95 };
-            let finish = || buffer.finish(zeros(), |obs| policy.value(obs), discounts).expect("no row was truncated");
+            let finish =
+                || buffer.finish(zeros(), |obs, _| policy.value(obs), discounts).expect("no row was truncated");
             Ok::<_, X>(passing_work(finish).expect("it measures, as before"))
         })?;
         let valuing = match values_come_with_actions {
@@ -120,6 +126,8 @@ where
         let bookkeeping = if on_host { 0.0 } else { RolloutBuffer::<E::Obs, E::Action>::bookkeeping_bytes(n_steps) };
         let iterations = run.total_env_steps.div_ceil((n_steps * n_envs) as u64) as f64;
         learning.times = iterations * total.div_ceil(batch_rows) as f64;
+        // What it remembered before each step, and where an episode begins.
+        let remembered = if remembers { (total * (state_width + 1) * size_of::<f32>()) as f64 } else { 0.0 };
         let noise = policy.noise();
         let staged = n_steps.div_ceil(noise.resample_every) * noise.width * size_of::<f32>();
         let times = iterations * n_steps as f64;
@@ -129,7 +137,7 @@ where
             moments,
             gradients,
             bookkeeping,
-            stored: RolloutBuffer::bytes(n_steps, n_rows, interval, &obs, &action),
+            stored: RolloutBuffer::bytes(n_steps, n_rows, interval, &obs, &action) + remembered,
             stored_as: "rollout",
             stored_on_host: false,
             recordings: 0.0,

@@ -18,8 +18,9 @@ use brasa_experiment::{ExperimentError, LoadedPolicy, NetworkKind, Registry};
 use brasa_nn::{
     ActorCriticConfig, ActorCriticRole, CriticsRole, DeterministicActor, DeterministicActorConfig,
     DeterministicActorRole, MlpActorCritic, MlpCritics, MlpCriticsConfig, NnError, PairQNetwork, PairQNetworkConfig,
-    PairSpec, QNetwork, QNetworkConfig, SquashedActor, SquashedActorConfig, StochasticActorRole, TeamQNetwork,
-    TeamQNetworkConfig, TeamValueRole, ValueRole,
+    PairSpec, QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, SquashedActor,
+    SquashedActorConfig, StochasticActorRole, TeamQNetwork, TeamQNetworkConfig, TeamValueRole, ValueRole,
+    WindowActorCritic, WindowActorCriticConfig,
 };
 use burn::tensor::Device;
 
@@ -56,6 +57,14 @@ pub fn algorithms() -> Registry {
 
 fn networks(registry: &mut Registry) {
     registry.settings::<ActorCriticConfig>("network", "Actor and critic of PPO and A2C: two multilayer perceptrons");
+    registry.settings::<RecurrentActorCriticConfig>(
+        "recurrent_network",
+        "Actor and critic of PPO and A2C that remember, with LSTM or GRU",
+    );
+    registry.settings::<WindowActorCriticConfig>(
+        "window_network",
+        "Actor and critic of PPO and A2C on the last observations",
+    );
     #[cfg(feature = "gat")]
     registry.settings::<brasa_gat::GraphActorCriticConfig>(
         "graph_network",
@@ -75,6 +84,12 @@ fn networks(registry: &mut Registry) {
     registry.settings::<TeamQNetworkConfig>("team_q_network", "Values of DQN for a team with shared observations");
     registry.network(NetworkKind::<ActorCriticRole>::new("network", |config, cx| {
         MlpActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    }));
+    registry.network(NetworkKind::<ActorCriticRole>::new("recurrent_network", |config, cx| {
+        RecurrentActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    }));
+    registry.network(NetworkKind::<ActorCriticRole>::new("window_network", |config, cx| {
+        WindowActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
     }));
     #[cfg(feature = "gat")]
     registry.network(graph_network());
@@ -161,7 +176,10 @@ mod classic {
 
     use std::convert::Infallible;
 
-    use brasa_classic::{Acrobot, CartPole, Classic, MountainCar, MountainCarContinuous, Pendulum};
+    use brasa_classic::{
+        Acrobot, CartPole, CartPoleNoVelocity, Classic, MountainCar, MountainCarContinuous,
+        MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity,
+    };
     #[cfg(feature = "tensor")]
     use brasa_core::RuleTensors;
     use brasa_env::{RuleEnv, Rules, Scenario};
@@ -192,12 +210,22 @@ mod classic {
         add(registry, entry("acrobot", Classic::<Acrobot>::acrobot));
         add(registry, entry("mountain-car", Classic::<MountainCar>::mountain_car));
         add(registry, entry("mountain-car-continuous", Classic::<MountainCarContinuous>::mountain_car_continuous));
+        add(registry, entry("cart-pole-no-velocity", Classic::<CartPoleNoVelocity>::cart_pole_no_velocity));
+        add(registry, entry("pendulum-no-velocity", Classic::<PendulumNoVelocity>::pendulum_no_velocity));
+        let car = Classic::<MountainCarContinuousNoVelocity>::mountain_car_continuous_no_velocity;
+        add(registry, entry("mountain-car-continuous-no-velocity", car));
         for (name, about) in [
             ("cart-pole", "Gymnasium's CartPole-v1: keep a pole upright on a cart"),
             ("pendulum", "Gymnasium's Pendulum-v1: swing a pendulum up and hold it"),
             ("acrobot", "Gymnasium's Acrobot-v1: swing two links up to a height"),
             ("mountain-car", "Gymnasium's MountainCar-v0: drive a weak car up a hill"),
             ("mountain-car-continuous", "Gymnasium's MountainCarContinuous-v0: the same car with continuous power"),
+            ("cart-pole-no-velocity", "CartPole without speeds: for policies that remember"),
+            ("pendulum-no-velocity", "Pendulum without its speed: for policies that remember"),
+            (
+                "mountain-car-continuous-no-velocity",
+                "MountainCarContinuous without its speed: for policies that remember",
+            ),
         ] {
             registry.settings::<NoSettings>(&format!("scenario.{name}"), about);
         }

@@ -73,6 +73,7 @@ fn rollout(mask: bool) -> Rollout<Obs, Tensor<2>> {
         value: tensor([ROWS], 3),
         advantage: tensor([ROWS], 4) + 0.5,
         returns: tensor([ROWS], 5),
+        remembered: None,
     }
 }
 

@@ -43,6 +43,7 @@ fn learn(device: &Device, width: usize, actions: usize) -> Vec<f32> {
         value: judged.value,
         advantage: tensor([ROWS], 4, device),
         returns: tensor([ROWS], 5, device),
+        remembered: None,
     };
     let config = PpoConfig { batch_size: 32, n_epochs: 1, ..PpoConfig::default() };
     let mut ppo = Ppo::new(network, config, 0).expect("the config is valid");

@@ -1,13 +1,16 @@
 //! Rollouts in the memory of the CPU are those of tensors.
 #![allow(clippy::expect_used)]
 
-use brasa::buffers::Rollout;
+use brasa::buffers::{Remembered, Rollout};
 use brasa::classic::probe::{MaskedIdentity, MultiDiscreteIdentity};
 use brasa::classic::{CartPole, Pendulum};
 use brasa::core::{ActorCritic, HostEnv, Learner, Metrics, Obs, OnPolicyLearner, Progress, StepBatch, VecEnv};
 use brasa::env::wrappers::{RunningMoments, TimeLimit};
 use brasa::env::{BatchSlabs, Env, EnvBatch, EnvError, EnvSpec, EnvVec, Episode, named_rng};
-use brasa::nn::{ActorCriticConfig, MlpActorCritic, ParamsError, Persist, Saved, StdKind};
+use brasa::nn::{
+    ActorCriticConfig, MlpActorCritic, ParamsError, Persist, RecurrentActorCritic, RecurrentActorCriticConfig,
+    RecurrentKind, Saved, StdKind,
+};
 use brasa::train::{OnPolicy, Run, Training};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -87,24 +90,24 @@ impl<B: EnvBatch> brasa::env::wrappers::Wrapper for Durations<B> {
 }
 
 /// Keeps rollouts instead of learning from them.
-struct Keep {
-    policy: MlpActorCritic,
+struct Keep<P> {
+    policy: P,
     rollouts: Vec<Rollout<Obs, Tensor<2>>>,
 }
 
-impl Learner for Keep {
+impl<P: ActorCritic<Obs = Obs, Action = Tensor<2>> + Clone> Learner for Keep<P> {
     type Batch = Rollout<Obs, Tensor<2>>;
-    type Policy = MlpActorCritic;
+    type Policy = P;
     fn update(&mut self, rollout: Self::Batch, _: Progress) -> Metrics {
         self.rollouts.push(rollout);
         Metrics::default()
     }
-    fn policy(&self, _: Progress) -> MlpActorCritic {
+    fn policy(&self, _: Progress) -> P {
         self.policy.clone()
     }
 }
 
-impl OnPolicyLearner for Keep {
+impl<P: ActorCritic<Obs = Obs, Action = Tensor<2>> + Clone> OnPolicyLearner for Keep<P> {
     fn n_steps(&self) -> usize {
         40
     }
@@ -119,7 +122,7 @@ impl OnPolicyLearner for Keep {
     }
 }
 
-impl Persist for Keep {
+impl<P> Persist for Keep<P> {
     fn save(&self) -> Saved {
         Saved::default()
     }
@@ -128,20 +131,28 @@ impl Persist for Keep {
     }
 }
 
+/// A network that is compared.
+trait Network: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module {}
+
+impl<M: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module> Network for M {}
+
 /// The numbers of three rollouts.
-fn rollouts<E: VecEnv<Obs = Obs, Action = Tensor<2>>>(env: E, config: &ActorCriticConfig) -> Vec<f32> {
-    let (spec, rng) = (env.spec(), &mut named_rng(5, "weights", 0));
-    let network = MlpActorCritic::new(config, &spec.obs, &spec.action, &device().autodiff(), rng).expect("valid");
+fn rollouts<E: VecEnv<Obs = Obs, Action = Tensor<2>>, M: Network>(env: E, network: &M) -> Vec<f32> {
     let learner = Keep { policy: network.valid(), rollouts: Vec::new() };
     let mut training = OnPolicy::new(env, learner, Run { total_env_steps: 1_000_000, seed: 3 }).expect("it starts");
     (0..3).for_each(|_| drop(training.iterate().expect("it steps")));
     let mut all = Vec::new();
     for rollout in training.into_parts().1.rollouts {
-        let Rollout { obs, action, log_prob, value, advantage, returns } = rollout;
+        let Rollout { obs, action, log_prob, value, advantage, returns, remembered } = rollout;
         let flat = |tensor: Tensor<2>| tensor.flatten::<1>(0, 1);
         let mask = obs.mask.map_or_else(|| log_prob.zeros_like(), flat);
         for part in [flat(obs.values), mask, flat(action), log_prob, value, advantage, returns] {
             all.extend(part.into_data().iter::<f32>());
+        }
+        if let Some(Remembered { state, starts }) = remembered {
+            for part in [flat(state), starts] {
+                all.extend(part.into_data().iter::<f32>());
+            }
         }
     }
     all
@@ -153,16 +164,51 @@ fn envs<E: Env>(make: impl Fn() -> E) -> TimeLimit<EnvVec<E>> {
 }
 
 fn compare<B: EnvBatch>(what: &str, config: &ActorCriticConfig, batch: impl Fn() -> B, on_host: bool) {
+    let network = |spec: &EnvSpec| {
+        let rng = &mut named_rng(5, "weights", 0);
+        MlpActorCritic::new(config, &spec.obs, &spec.action, &device().autodiff(), rng).expect("valid")
+    };
+    compare_networks(what, network, batch, on_host);
+}
+
+fn compare_networks<B: EnvBatch, M: Network>(
+    what: &str,
+    network: impl Fn(&EnvSpec) -> M,
+    batch: impl Fn() -> B,
+    on_host: bool,
+) {
     let mut env = HostEnv::new(batch(), &device());
-    let spec = env.spec().clone();
-    let rng = &mut named_rng(5, "weights", 0);
-    let network = MlpActorCritic::new(config, &spec.obs, &spec.action, &device(), rng).expect("valid");
-    assert_eq!(env.on_host().is_some() && network.host_actor().is_some(), on_host, "{what}");
-    let (ours, expected) = (rollouts(env, config), rollouts(Hidden(HostEnv::new(batch(), &device())), config));
+    let network = network(env.spec());
+    assert_eq!(env.on_host().is_some() && network.valid().host_actor().is_some(), on_host, "{what}");
+    let expected = rollouts(Hidden(HostEnv::new(batch(), &device())), &network);
+    let ours = rollouts(env, &network);
     assert_eq!(ours.len(), expected.len(), "{what}");
     for (i, (ours, expected)) in ours.iter().zip(&expected).enumerate() {
         assert!((ours - expected).abs() <= 1e-5 * expected.abs().max(1.0), "{what}, {i}: {ours} instead of {expected}");
     }
+}
+
+#[test]
+fn without_tensors_a_policy_remembers_the_same() {
+    let base = RecurrentActorCriticConfig {
+        width: 7,
+        encoder_hidden: vec![5],
+        actor_hidden: vec![6],
+        critic_hidden: vec![],
+        ..Default::default()
+    };
+    let gru = RecurrentActorCriticConfig { kind: RecurrentKind::Gru, shared: true, ..base.clone() };
+    let network = |config: RecurrentActorCriticConfig| {
+        move |spec: &EnvSpec| {
+            let rng = &mut named_rng(5, "weights", 0);
+            RecurrentActorCritic::new(&config, &spec.obs, &spec.action, &device().autodiff(), rng).expect("valid")
+        }
+    };
+    compare_networks("LSTM, choices, truncated", network(base.clone()), || envs(CartPole::default), true);
+    compare_networks("GRU for both, masks", network(gru.clone()), || envs(MaskedIdentity::default), true);
+    compare_networks("GRU for both, real actions", network(gru), || envs(Pendulum::default), true);
+    let squash = RecurrentActorCriticConfig { squash: true, ..base };
+    compare_networks("LSTM, squashed actions", network(squash), || envs(Pendulum::default), false);
 }
 
 #[test]

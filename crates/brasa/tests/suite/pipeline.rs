@@ -12,7 +12,10 @@ use brasa::core::{HostEnv, Learner, Metrics, OffPolicyLearner, OnPolicyLearner, 
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvRng, EnvSpec, EnvVec, Space, Step, named_rng};
-use brasa::nn::{ActorCriticConfig, MlpActorCritic, ParamsError, Persist, QNetwork, QNetworkConfig, Saved};
+use brasa::nn::{
+    ActorCriticConfig, MlpActorCritic, ParamsError, Persist, QNetwork, QNetworkConfig, RecurrentActorCritic,
+    RecurrentActorCriticConfig, RecurrentKind, Saved,
+};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::train::{Checkpoint, OffPolicy, OffPolicyConfig, OnPolicy, Run, StopToken, Training};
 use brasa_test::device;
@@ -124,6 +127,40 @@ fn a_resumed_run_continues_bit_for_bit() {
     let (stopped, n_stops) = with_stops(start, 200);
     assert!(n_stops >= 10, "{n_stops}");
     assert!(end(start()) == stopped, "a replay buffer");
+}
+
+/// What a policy remembers is part of a checkpoint, in the middle of episodes too.
+#[test]
+fn a_resumed_policy_remembers_bit_for_bit() {
+    for (pipelined, kind) in [(false, RecurrentKind::Lstm), (true, RecurrentKind::Gru)] {
+        let start = || {
+            let env = envs(CartPole::default, false);
+            let (spec, rng) = (env.spec(), &mut named_rng(2, "weights", 0));
+            let config = RecurrentActorCriticConfig {
+                kind,
+                width: 6,
+                actor_hidden: vec![8],
+                critic_hidden: vec![],
+                ..Default::default()
+            };
+            let network = RecurrentActorCritic::new(&config, &spec.obs, &spec.action, &device().autodiff(), rng);
+            let config = PpoConfig {
+                n_steps: 32,
+                sequence_length: Some(16),
+                batch_size: 32,
+                n_epochs: 2,
+                learning_rate: Schedule::Constant(1e-2),
+                ..Default::default()
+            };
+            let ppo = Ppo::new(network.expect("valid"), config, 2).expect("valid");
+            OnPolicy::new(env, ppo, RUN).expect("it starts").pipelined(pipelined)
+        };
+        let (stopped, n_stops) = with_stops(start, 200);
+        assert!(n_stops >= 4, "{n_stops}");
+        let (_, state) = &stopped.trainer["loop/policy_state"];
+        assert!(state.iter().any(|number| *number != 0.0), "it remembers something");
+        assert!(end(start()) == stopped, "{kind:?}");
+    }
 }
 
 /// Whoever resumes may change the setting: what was collected ahead is used up.

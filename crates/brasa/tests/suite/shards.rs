@@ -89,6 +89,7 @@ fn rollout(rows: Range<usize>) -> Rollout<Obs, Tensor<2>> {
         value: column(&rows, 2.0),
         advantage: column(&rows, 3.0) * 3.0 + column(&rows, 5.5),
         returns: column(&rows, 4.0),
+        remembered: None,
     }
 }
 

@@ -1,0 +1,70 @@
+//! What a policy remembers.
+
+use brasa_env::BatchSlabs;
+use burn::tensor::{Device, Tensor, TensorData};
+
+use crate::{Rows, rows_by_field};
+
+/// What a policy remembers from step to step, one row per row of observations. It is a value like any other: loops and programs hold it, and
+/// pass it to the policy at every step.
+///
+/// ```
+/// use brasa_core::PolicyState;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut state = PolicyState { numbers: Some(Tensor::from_floats([[0.5, 2.0], [1.0, 3.0]], &device)) };
+/// // The episode of the second row has ended.
+/// state.end(&Tensor::from_floats([0.0, 1.0], &device));
+/// let numbers = state.numbers.expect("this policy remembers");
+/// assert_eq!(numbers.into_data().iter::<f32>().collect::<Vec<_>>(), [0.5, 2.0, 0.0, 0.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct PolicyState {
+    /// `[n_rows, Policy::state_width]`; `None` for a policy without memory.
+    pub numbers: Option<Tensor<2>>,
+}
+
+impl PolicyState {
+    /// Of episodes that begin: 0.
+    pub fn new(n_rows: usize, width: usize, device: &Device) -> Self {
+        Self { numbers: (width > 0).then(|| Tensor::zeros([n_rows, width], device)) }
+    }
+
+    /// Forgets everything in rows whose episode has ended, which `ended`, `[n_rows]`, has as 1.
+    pub fn end(&mut self, ended: &Tensor<1>) {
+        if let Some(numbers) = self.numbers.take() {
+            let [n_rows, width] = numbers.dims();
+            let ended = ended.clone().bool().reshape([n_rows, 1]).expand([n_rows, width]);
+            self.numbers = Some(numbers.mask_fill(ended, 0.0));
+        }
+    }
+
+    /// [`PolicyState::end`] for the rows of a view whose episode has ended.
+    pub fn end_of(&mut self, view: &BatchSlabs, device: &Device) {
+        let ended: Vec<f32> = (0..view.reward.len()).map(|row| f32::from(u8::from(view.episode_end(row)))).collect();
+        if self.numbers.is_some() && ended.contains(&1.0) {
+            self.end(&Tensor::from_floats(ended.as_slice(), device));
+        }
+    }
+
+    /// These rows alone, in this order.
+    #[must_use]
+    pub fn kept(&self, rows: &[usize], device: &Device) -> Self {
+        let rows: Vec<i32> = rows.iter().map(|row| *row as i32).collect();
+        let n = rows.len();
+        self.select(Tensor::from_data(TensorData::new(rows, [n]), device))
+    }
+}
+
+rows_by_field!([] PolicyState { numbers });
+
+/// Steps of sequences: row `t * n_sequences + i` is step `t` of sequence `i`.
+#[derive(Debug, Clone)]
+pub struct Sequences {
+    /// `[n_sequences, Policy::state_width]`: what the policy remembers before the first steps.
+    pub state: Tensor<2>,
+    /// `[n_rows]`: 1 where an episode begins, which remembers nothing.
+    pub starts: Tensor<1>,
+}
