@@ -391,6 +391,67 @@ impl Env for MultiDiscreteIdentity {
     }
 }
 
+/// `delay` steps after a cue, which is -1 or 1 and is observed at the first step alone, the action must repeat it: 0 or 1. The reward is 1 if it
+/// does; all other rewards are 0.
+///
+/// A policy that remembers has value 1, any other one half.
+#[derive(Debug, Clone)]
+pub struct Recall {
+    delay: u32,
+    /// The cue as an action, and the number of steps.
+    state: (bool, u32),
+}
+
+impl Recall {
+    /// The task with this delay.
+    pub fn new(delay: u32) -> Self {
+        Self { delay, state: (false, 0) }
+    }
+}
+
+impl Default for Recall {
+    fn default() -> Self {
+        Self::new(3)
+    }
+}
+
+impl Env for Recall {
+    type State = (bool, u32);
+
+    fn obs_space(&self) -> Space {
+        unit_box("cue", 1, -1.0, 1.0)
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete(2)
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+        self.state = (rng.random_bool(0.5), 0);
+        obs[0] = if self.state.0 { 1.0 } else { -1.0 };
+    }
+
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+        let (cue, n_steps) = self.state;
+        obs[0] = 0.0;
+        self.state.1 += 1;
+        let chosen = option_index(action, 0, 2);
+        if n_steps < self.delay { Step::default() } else { end(f32::from(u8::from((chosen == 1) == cue))) }
+    }
+
+    fn state(&self) -> (bool, u32) {
+        self.state
+    }
+
+    fn set_state(&mut self, state: (bool, u32)) {
+        self.state = state;
+    }
+}
+
 /// One step: the observation is one of `n` symbols (one-hot). Repeating it is illegal, the next symbol (cyclically)
 /// has reward 1, any other 0.
 ///
@@ -523,6 +584,23 @@ mod tests {
         assert_eq!(mean_return(MultiDiscreteIdentity::default(), 50, repeat), 1.0);
         assert_eq!(mean_return(MaskedIdentity::new(4), 50, |obs| array![((hot(obs) + 1) % 4) as f32]), 1.0);
         assert_eq!(mean_return(MaskedIdentity::new(4), 50, |obs| array![hot(obs) as f32]), 10.0);
+    }
+
+    #[test]
+    fn a_cue_is_asked_for_after_its_delay() {
+        let (mut env, mut obs, rng) = (Recall::new(2), array![9.0], &mut episode_rng(0, 0, 0));
+        for _ in 0..20 {
+            env.reset(rng, obs.view_mut());
+            let cue = f32::from(u8::from(obs[0] > 0.0));
+            for _ in 0..2 {
+                assert_eq!(env.step(array![cue].view(), rng, obs.view_mut()), Step::default());
+                assert_eq!(obs, array![0.0]);
+            }
+            let (state, wrong) = (env.state(), array![1.0 - cue]);
+            assert_eq!(env.step(wrong.view(), rng, obs.view_mut()), end(0.0));
+            env.set_state(state);
+            assert_eq!(env.step(array![cue].view(), rng, obs.view_mut()), end(1.0));
+        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use brasa_env::BatchSlabs;
 use burn::tensor::{Device, Tensor, TensorData};
+use ndarray::{Array2, ArrayView2};
 
-use crate::{Rows, rows_by_field};
+use crate::{Rows, read_back, rows_by_field};
 
 /// What a policy remembers from step to step, one row per row of observations. It is a value like any other: loops and programs hold it, and
 /// pass it to the policy at every step.
@@ -30,6 +31,19 @@ impl PolicyState {
     /// Of episodes that begin: 0.
     pub fn new(n_rows: usize, width: usize, device: &Device) -> Self {
         Self { numbers: (width > 0).then(|| Tensor::zeros([n_rows, width], device)) }
+    }
+
+    /// These numbers, `[n_rows, Policy::state_width]`, such as [`PolicyState::rows`] of an earlier program.
+    pub fn from_rows(rows: ArrayView2<f32>, device: &Device) -> Self {
+        let (shape, numbers) = ([rows.nrows(), rows.ncols()], rows.iter().copied().collect::<Vec<f32>>());
+        Self { numbers: (shape[1] > 0).then(|| Tensor::from_data(TensorData::new(numbers, shape), device)) }
+    }
+
+    /// `[n_rows, Policy::state_width]`: the numbers; `None` for a policy without memory, and where an episode begins. Waits for the device.
+    pub fn rows(&self) -> Option<Array2<f32>> {
+        let numbers = self.numbers.as_ref()?;
+        let values = read_back(numbers.clone());
+        Some(Array2::from_shape_vec(numbers.dims(), values).expect("a tensor's data has the tensor's shape"))
     }
 
     /// Forgets everything in rows whose episode has ended, which `ended`, `[n_rows]`, has as 1.

@@ -5,6 +5,8 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use crate::HostTensor;
+#[cfg(feature = "flex")]
+use crate::row_rule::vectorized;
 
 /// The cell of a recurrent layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -283,19 +285,33 @@ impl HostRecurrent {
     }
 }
 
+/// Cells that are computed together.
+#[cfg(feature = "flex")]
+const LANES: usize = 32;
+
+#[cfg(feature = "flex")]
+type Lane = [f32; LANES];
+
 /// Outputs of cells from four parts of numbers and those of the step before.
 #[cfg(feature = "flex")]
+#[allow(clippy::needless_range_loop, reason = "a compiler vectorizes loops over constant ranges")]
 fn values<const OUT: usize>(rule: impl CellRule<5, OUT>, parts: &[f32], before: &[f32], to: [&mut [f32]; OUT]) {
-    let (to, width) = (to.map(|to| &mut to[..before.len()]), before.len());
-    let [a, b, c, d] = std::array::from_fn(|i| &parts[i * width..(i + 1) * width]);
-    let mut to = to;
-    pulp::Arch::new().dispatch(
+    vectorized(
         #[inline(always)]
         || {
-            for j in 0..width {
-                let y = rule.cell([a[j], b[j], c[j], d[j], before[j]].map(Single));
+            let (to, width) = (to, before.len());
+            for first in (0..width).step_by(LANES) {
+                let n = LANES.min(width - first);
+                let x = lanes(parts, before, [first, n]);
+                let mut y = [[0.0; LANES]; OUT];
+                for l in 0..LANES {
+                    let cell = rule.cell(lane(&x, l));
+                    for o in 0..OUT {
+                        y[o][l] = cell[o].0;
+                    }
+                }
                 for o in 0..OUT {
-                    to[o][j] = y[o].0;
+                    to[o][first..first + n].copy_from_slice(&y[o][..n]);
                 }
             }
         },
@@ -304,6 +320,7 @@ fn values<const OUT: usize>(rule: impl CellRule<5, OUT>, parts: &[f32], before: 
 
 /// From derivatives by the outputs of cells: those by the four parts, and by the numbers of the step before.
 #[cfg(feature = "flex")]
+#[allow(clippy::needless_range_loop, reason = "a compiler vectorizes loops over constant ranges")]
 fn slopes<const OUT: usize>(
     rule: impl CellRule<5, OUT>,
     parts: &[f32],
@@ -312,19 +329,49 @@ fn slopes<const OUT: usize>(
     to: &mut [f32],
     to_before: &mut [f32],
 ) {
-    let width = before.len();
-    let [a, b, c, d] = std::array::from_fn(|i| &parts[i * width..(i + 1) * width]);
-    let (by, to_before) = (by.map(|by| &by[..width]), &mut to_before[..width]);
-    let (first, second) = to[..4 * width].split_at_mut(2 * width);
-    let ((to_a, to_b), (to_c, to_d)) = (first.split_at_mut(width), second.split_at_mut(width));
-    pulp::Arch::new().dispatch(
+    vectorized(
         #[inline(always)]
         || {
-            for j in 0..width {
-                let y = rule.cell(Dual::variables([a[j], b[j], c[j], d[j], before[j]].map(Single)));
-                let slope = |i: usize| (0..OUT).map(|o| by[o][j] * y[o].by(i).0).sum::<f32>();
-                (to_a[j], to_b[j], to_c[j], to_d[j], to_before[j]) = (slope(0), slope(1), slope(2), slope(3), slope(4));
+            let width = before.len();
+            for first in (0..width).step_by(LANES) {
+                let n = LANES.min(width - first);
+                let x = lanes(parts, before, [first, n]);
+                let mut by_output = [[0.0; LANES]; OUT];
+                for o in 0..OUT {
+                    by_output[o][..n].copy_from_slice(&by[o][first..first + n]);
+                }
+                let mut slopes = [[0.0; LANES]; 5];
+                for l in 0..LANES {
+                    let cell = rule.cell(Dual::variables(lane(&x, l)));
+                    for i in 0..5 {
+                        for o in 0..OUT {
+                            slopes[i][l] += by_output[o][l] * cell[o].by(i).0;
+                        }
+                    }
+                }
+                for i in 0..4 {
+                    to[i * width + first..][..n].copy_from_slice(&slopes[i][..n]);
+                }
+                to_before[first..first + n].copy_from_slice(&slopes[4][..n]);
             }
         },
     );
+}
+
+#[cfg(feature = "flex")]
+#[inline(always)]
+fn lane(x: &[Lane; 5], l: usize) -> [Single; 5] {
+    [Single(x[0][l]), Single(x[1][l]), Single(x[2][l]), Single(x[3][l]), Single(x[4][l])]
+}
+
+/// `n` cells from `first` on: their four parts, and their numbers of the step before.
+#[cfg(feature = "flex")]
+#[inline(always)]
+fn lanes(parts: &[f32], before: &[f32], [first, n]: [usize; 2]) -> [Lane; 5] {
+    let mut x = [[0.0; LANES]; 5];
+    for (i, x) in x[..4].iter_mut().enumerate() {
+        x[..n].copy_from_slice(&parts[i * before.len() + first..][..n]);
+    }
+    x[4][..n].copy_from_slice(&before[first..first + n]);
+    x
 }

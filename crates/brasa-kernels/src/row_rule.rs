@@ -2,6 +2,8 @@
 
 mod host;
 
+#[cfg(feature = "flex")]
+pub(crate) use host::vectorized;
 pub use host::{HostColumns, HostColumnsMut, RowSlopes};
 
 use std::array::from_fn;

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use brasa::core::PolicyState;
 use brasa::device::open_named;
 use brasa::experiment::LoadedPolicy;
 use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
@@ -18,6 +19,9 @@ pub struct Policy {
     description: String,
     env_steps: Option<u64>,
 }
+
+/// Actions, and what the policy remembers.
+type Acted<'py> = (Bound<'py, PyArray2<f32>>, Option<Bound<'py, PyArray2<f32>>>);
 
 #[pymethods]
 impl Policy {
@@ -40,18 +44,32 @@ impl Policy {
         self.env_steps
     }
 
-    /// Greedy actions `[n_rows, action width]` for observations `[n_rows, obs width]` and masks `[n_rows, n_actions]`.
+    /// Numbers per row that the policy remembers from step to step.
+    #[getter]
+    fn state_width(&self) -> usize {
+        self.policy.lock().unwrap_or_else(PoisonError::into_inner).state_width()
+    }
+
+    /// Greedy actions `[n_rows, action width]` for observations `[n_rows, obs width]` and masks `[n_rows, n_actions]`, and what the policy remembers
+    /// after them, `[n_rows, state_width]`, from what it remembered before.
     fn act<'py>(
         &self,
         py: Python<'py>,
         obs: PyReadonlyArray2<'_, f32>,
         mask: Option<PyReadonlyArray2<'_, f32>>,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        state: Option<PyReadonlyArray2<'_, f32>>,
+    ) -> PyResult<Acted<'py>> {
         let (obs, mask) = (obs.as_array().to_owned(), mask.map(|mask| mask.as_array().to_owned()));
-        let actions = detached(py, || {
+        let state = state.map(|state| state.as_array().to_owned());
+        let (actions, state) = detached(py, || {
             let policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
-            policy.act(obs.view(), mask.as_ref().map(|mask| mask.view()))
+            let mut state = match state {
+                Some(rows) => PolicyState::from_rows(rows.view(), policy.device()),
+                None => PolicyState::default(),
+            };
+            let actions = policy.act_from(obs.view(), mask.as_ref().map(|mask| mask.view()), &mut state)?;
+            Ok((actions, state.rows()))
         })?;
-        Ok(actions.into_pyarray(py))
+        Ok((actions.into_pyarray(py), state.map(|state| state.into_pyarray(py))))
     }
 }

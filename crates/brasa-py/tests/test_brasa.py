@@ -183,6 +183,33 @@ def test_bad_input_is_named(call, error, words):
         call()
 
 
+def test_a_policy_that_remembers_acts_as_its_run_does(tmp_path):
+    config, run = trained(
+        tmp_path,
+        "[scenario.cart-pole-no-velocity]\n[train]\ntotal_env_steps = 4096\nn_envs = 8\neval_seed = 7\n"
+        "[recurrent_network]\nkind = \"gru\"\nwidth = 8\n[ppo]\nn_steps = 64\nbatch_size = 512\nlearning_rate = 3e-3\n",
+    )
+    said = subprocess.run(["brasa", "eval", run, "--episodes", "20", "--json"], check=True, capture_output=True, text=True).stdout
+    expected = json.loads(said)["controllers"]["trained"]["return"]
+    policy = brasa.load(run)
+    envs = brasa.make_vec(config, 20, split="evaluation")
+    obs, _ = envs.reset(seed=7)
+    returns, running, state, starts = np.zeros(20), np.ones(20, dtype=bool), None, np.ones(20, dtype=bool)
+    while running.any():
+        actions, state = policy.predict(obs, state, starts)
+        obs, reward, terminated, truncated, _ = envs.step(actions)
+        starts = terminated | truncated
+        returns += reward * running
+        running &= ~starts
+    assert returns.mean() == pytest.approx(expected)
+    assert state.shape == (20, policy.state_width)
+    with pytest.raises(ValueError, match="remembers"):
+        policy.act(obs)
+    for wrong, flags in ((state[:, 1:], None), (state[:5], None), (state, starts[:3]), (3.0, None)):
+        with pytest.raises(ValueError):
+            policy.predict(obs, wrong, flags)
+
+
 def started(scenario="pendulum"):
     envs = make_vec(scenario, 2)
     envs.reset(seed=1)

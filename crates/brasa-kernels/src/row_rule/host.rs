@@ -227,7 +227,7 @@ impl<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> RowSl
 
 /// A function of its own for each pass: in larger ones the compiler stops to vectorize.
 #[inline(never)]
-fn vectorized(pass: impl FnOnce()) {
+pub(crate) fn vectorized(pass: impl FnOnce()) {
     pulp::Arch::new().dispatch(pass);
 }
 

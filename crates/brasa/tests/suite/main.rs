@@ -13,6 +13,7 @@ mod experiments;
 mod figures;
 mod host_env;
 mod learns;
+mod memory;
 mod misfits;
 #[cfg(feature = "experiment")]
 mod mutations;

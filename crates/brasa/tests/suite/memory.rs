@@ -1,0 +1,138 @@
+//! Policies that remember solve what others cannot.
+#![allow(clippy::expect_used)]
+
+use crate::common;
+
+use brasa::a2c::{A2c, A2cConfig};
+use brasa::buffers::Rollout;
+use brasa::classic::probe::Recall;
+use brasa::core::{ActorCritic, HostEnv, Obs, OnPolicyLearner, Schedule};
+use brasa::env::{EnvBatch, EnvRng, EnvSpec, named_rng};
+use brasa::nn::{
+    ActorCriticConfig, MlpActorCritic, NnError, Persist, RecurrentActorCritic, RecurrentActorCriticConfig,
+    RecurrentKind, WindowActorCritic, WindowActorCriticConfig,
+};
+use brasa::ppo::{Ppo, PpoConfig};
+use brasa::train::{OnPolicy, Run, Training};
+use brasa_test::device;
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use common::{episodes_of, mean_return};
+
+/// A network that is trained.
+trait Network: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module {}
+
+impl<M: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module> Network for M {}
+
+/// The mean return without exploration.
+fn trained<B, L>(env: HostEnv<B>, learner: L) -> f64
+where
+    B: EnvBatch,
+    L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>> + Persist,
+    L::Policy: Network,
+{
+    let mut training = OnPolicy::new(env, learner, Run { total_env_steps: 24_000, seed: 1 }).expect("it starts");
+    while !training.is_done() {
+        training.iterate().expect("it goes on");
+    }
+    mean_return(&training.policy(), &mut episodes_of(8, None, Recall::default), 64, 99)
+}
+
+type Make<'a, M> = &'a dyn Fn(&EnvSpec, &Device, &mut EnvRng) -> Result<M, NnError>;
+
+fn with_ppo<M: Network>(sequence_length: Option<usize>, make: Make<'_, M>) -> f64 {
+    let env = episodes_of(8, None, Recall::default);
+    let network = make(env.spec(), &device().autodiff(), &mut named_rng(1, "weights", 0)).expect("valid");
+    let config = PpoConfig {
+        n_steps: 32,
+        batch_size: 64,
+        n_epochs: 8,
+        learning_rate: Schedule::linear(0.01, 0.0),
+        gamma: 0.9,
+        sequence_length,
+        ..PpoConfig::default()
+    };
+    trained(env, Ppo::new(network, config, 1).expect("valid"))
+}
+
+fn recurrent(
+    kind: RecurrentKind,
+    shared: bool,
+) -> impl Fn(&EnvSpec, &Device, &mut EnvRng) -> Result<RecurrentActorCritic, NnError> {
+    let config = RecurrentActorCriticConfig {
+        kind,
+        shared,
+        width: 12,
+        actor_hidden: vec![],
+        critic_hidden: vec![],
+        ..Default::default()
+    };
+    move |spec, device, rng| RecurrentActorCritic::new(&config, &spec.obs, &spec.action, device, rng)
+}
+
+fn mlp() -> ActorCriticConfig {
+    ActorCriticConfig { actor_hidden: vec![16], critic_hidden: vec![16], ..ActorCriticConfig::default() }
+}
+
+#[test]
+fn recurrent_networks_recall_what_they_saw() {
+    for kind in [RecurrentKind::Lstm, RecurrentKind::Gru] {
+        for shared in [false, true] {
+            let mean = with_ppo(None, &recurrent(kind, shared));
+            assert_eq!(mean, 1.0, "{kind:?}, shared: {shared}");
+        }
+    }
+    // The cue is in an earlier sequence: it is known by the state of its end alone.
+    let mean = with_ppo(Some(8), &recurrent(RecurrentKind::Lstm, false));
+    assert_eq!(mean, 1.0, "short sequences");
+}
+
+#[test]
+fn a_window_recalls_what_it_reaches() {
+    let window = |frames| {
+        let config = WindowActorCriticConfig { frames, network: mlp() };
+        move |spec: &EnvSpec, device: &Device, rng: &mut EnvRng| {
+            WindowActorCritic::new(&config, &spec.obs, &spec.action, device, rng)
+        }
+    };
+    assert_eq!(with_ppo(Some(1), &window(4)), 1.0);
+    assert_eq!(with_ppo(None, &window(4)), 1.0);
+    let short = with_ppo(Some(1), &window(3));
+    assert!((0.3..0.7).contains(&short), "{short}");
+}
+
+#[test]
+fn without_memory_half_of_it_is_luck() {
+    let mean = with_ppo(None, &|spec: &EnvSpec, device: &Device, rng: &mut EnvRng| {
+        MlpActorCritic::new(&mlp(), &spec.obs, &spec.action, device, rng)
+    });
+    assert!((0.3..0.7).contains(&mean), "{mean}");
+}
+
+#[test]
+fn a2c_learns_through_time_too() {
+    let env = episodes_of(8, None, Recall::default);
+    let network =
+        recurrent(RecurrentKind::Gru, false)(env.spec(), &device().autodiff(), &mut named_rng(1, "weights", 0));
+    let config =
+        A2cConfig { n_steps: 8, learning_rate: Schedule::linear(0.02, 0.0), gamma: 0.9, ..A2cConfig::default() };
+    assert_eq!(trained(env, A2c::new(network.expect("valid"), config, 1).expect("valid")), 1.0);
+}
+
+#[test]
+fn settings_without_an_effect_are_rejected() {
+    let spec = EnvSpec::new(brasa::env::Space::Discrete(2), brasa::env::Space::Discrete(2), 1);
+    let rng = &mut named_rng(1, "weights", 0);
+    let plain = MlpActorCritic::new(&mlp(), &spec.obs, &spec.action, &device().autodiff(), rng).expect("valid");
+    let config = PpoConfig { sequence_length: Some(64), ..PpoConfig::default() };
+    let error = Ppo::new(plain, config, 0).expect_err("no memory").to_string();
+    assert_eq!(error, "`sequence_length` must be left out: the network has no memory, got 64");
+    let remembers =
+        || recurrent(RecurrentKind::Gru, true)(&spec, &device().autodiff(), &mut named_rng(1, "weights", 0));
+    let config = PpoConfig { accumulation_steps: 2, ..PpoConfig::default() };
+    let error = Ppo::new(remembers().expect("valid"), config, 0).expect_err("parts").to_string();
+    assert_eq!(error, "`accumulation_steps` must be 1 for a network with memory: sequences are not taken apart, got 2");
+    let config = PpoConfig { sequence_length: Some(7), ..PpoConfig::default() };
+    let error = Ppo::new(remembers().expect("valid"), config, 0).expect_err("no divisor").to_string();
+    assert_eq!(error, "`sequence_length` must divide `n_steps`, got 7 for 2048");
+}
