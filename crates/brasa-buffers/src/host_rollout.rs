@@ -114,8 +114,8 @@ impl HostRollout {
         let end_value = (!self.cut.is_empty()).then(|| {
             let mut end_value = vec![0.0; n];
             let mask = (!self.cut_mask.is_empty()).then_some(self.cut_mask);
-            // Host only: the values were computed on the CPU.
             let state = PolicyState { numbers: (width > 0).then(|| states(self.cut_state)) };
+            // Host only: the values were computed on the CPU.
             let values = value_of(env.obs(self.cut_obs, mask), &state).into_data();
             self.cut.iter().zip(values.iter::<f32>()).for_each(|(at, value)| end_value[*at] = value);
             column(end_value)

@@ -153,7 +153,7 @@ impl LoadedPolicy {
         self.spec.check_rows(obs, mask)?;
         if let Some(numbers) = &state.numbers {
             let (found, expected) = (numbers.dims(), [obs.nrows(), self.state_width()]);
-            let rule = format!("must be that of these rows, of shape {expected:?}");
+            let rule = format!("must have the shape {expected:?} for these rows");
             field::rule(found == expected, "state", rule, format!("{found:?}"))?;
         }
         self.actor.decide_rows(obs, mask, state)

@@ -198,8 +198,8 @@ impl<E: VecEnv> Rollouts<E> {
     {
         let state_width = policy.state_width();
         let mut rollout = HostRollout::new(self.n_steps, self.env.spec(), state_width);
-        // Host only: the policy computes on the CPU.
         let mut state: Vec<f32> = match &self.state.numbers {
+            // Host only: the policy computes on the CPU.
             Some(numbers) => numbers.to_data().iter::<f32>().collect(),
             None => Vec::new(),
         };

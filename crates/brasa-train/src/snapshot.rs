@@ -48,6 +48,7 @@ const REMEMBERED: &str = "loop/policy_state";
 /// Adds what the policy remembers to a checkpoint. Waits for the device.
 pub(crate) fn put_state(checkpoint: &mut Checkpoint, state: &PolicyState) {
     if let Some(numbers) = &state.numbers {
+        // Waits for the device.
         let array = (numbers.dims().to_vec(), numbers.to_data().iter::<f32>().collect());
         checkpoint.trainer.insert(REMEMBERED.into(), array);
     }

@@ -9,7 +9,7 @@ use brasa::classic::probe::Recall;
 use brasa::core::{ActorCritic, HostEnv, Obs, OnPolicyLearner, Schedule};
 use brasa::env::{EnvBatch, EnvRng, EnvSpec, named_rng};
 use brasa::nn::{
-    ActorCriticConfig, MlpActorCritic, NnError, Persist, RecurrentActorCritic, RecurrentActorCriticConfig,
+    ActorCriticConfig, AdamConfig, MlpActorCritic, NnError, Persist, RecurrentActorCritic, RecurrentActorCriticConfig,
     RecurrentKind, WindowActorCritic, WindowActorCriticConfig,
 };
 use brasa::ppo::{Ppo, PpoConfig};
@@ -25,13 +25,13 @@ trait Network: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module {}
 impl<M: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module> Network for M {}
 
 /// The mean return without exploration.
-fn trained<B, L>(env: HostEnv<B>, learner: L) -> f64
+fn trained<B, L>(env: HostEnv<B>, learner: L, total_env_steps: u64) -> f64
 where
     B: EnvBatch,
     L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>> + Persist,
     L::Policy: Network,
 {
-    let mut training = OnPolicy::new(env, learner, Run { total_env_steps: 24_000, seed: 1 }).expect("it starts");
+    let mut training = OnPolicy::new(env, learner, Run { total_env_steps, seed: 1 }).expect("it starts");
     while !training.is_done() {
         training.iterate().expect("it goes on");
     }
@@ -52,7 +52,7 @@ fn with_ppo<M: Network>(sequence_length: Option<usize>, make: Make<'_, M>) -> f6
         sequence_length,
         ..PpoConfig::default()
     };
-    trained(env, Ppo::new(network, config, 1).expect("valid"))
+    trained(env, Ppo::new(network, config, 1).expect("valid"), 24_000)
 }
 
 fn recurrent(
@@ -114,9 +114,15 @@ fn a2c_learns_through_time_too() {
     let env = episodes_of(8, None, Recall::default);
     let network =
         recurrent(RecurrentKind::Gru, false)(env.spec(), &device().autodiff(), &mut named_rng(1, "weights", 0));
-    let config =
-        A2cConfig { n_steps: 8, learning_rate: Schedule::linear(0.02, 0.0), gamma: 0.9, ..A2cConfig::default() };
-    assert_eq!(trained(env, A2c::new(network.expect("valid"), config, 1).expect("valid")), 1.0);
+    let config = A2cConfig {
+        n_steps: 4,
+        learning_rate: Schedule::linear(0.01, 0.0),
+        gamma: 0.9,
+        ent_coef: 0.01,
+        optimizer: AdamConfig::default().into(),
+        ..A2cConfig::default()
+    };
+    assert_eq!(trained(env, A2c::new(network.expect("valid"), config, 1).expect("valid"), 64_000), 1.0);
 }
 
 #[test]
