@@ -62,5 +62,6 @@ mod pages {
     page!(OneRule, "../docs/explanation/one-rule.md");
     page!(OwnEnvironment, "../docs/tutorials/own-environment.md");
     page!(Readme, "../README.md");
+    page!(Recurrence, "../docs/reference/recurrence.md");
     page!(Station, "../docs/reference/station.md");
 }

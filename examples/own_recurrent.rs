@@ -34,10 +34,12 @@ impl ActorCriticModule for Network {
     }
 
     fn step(&self, obs: Obs, state: Tensor<2>) -> (Tensor<2>, Tensor<1>, Tensor<2>) {
-        let x = Tensor::cat(vec![obs.values, state.clone()], 1);
+        // Positions and angles are small numbers.
+        let x = Tensor::cat(vec![obs.values * 10.0, state.clone()], 1);
         let change = self.candidate.forward(x.clone()).tanh() - state.clone();
         let state = state + sigmoid(self.gate.forward(x)) * change;
-        (self.actor.forward(state.clone()), self.critic.forward(state.clone()).squeeze_dim(1), state)
+        // The loss of values is large here: the memory learns from that of the actor alone.
+        (self.actor.forward(state.clone()), self.critic.forward(state.clone().detach()).squeeze_dim(1), state)
     }
 }
 
@@ -56,8 +58,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = PpoConfig {
         n_steps: 64,
         batch_size: 512,
+        n_epochs: 20,
         gamma: 0.98,
-        learning_rate: Schedule::linear(3e-3, 0.0),
+        learning_rate: Schedule::linear(1e-3, 0.0),
         ..PpoConfig::default()
     };
     let ppo = Ppo::new(ModuleActorCritic::new(network, env.spec())?, config, 0)?;

@@ -9,13 +9,15 @@ use brasa::classic::probe::Recall;
 use brasa::core::{ActorCritic, HostEnv, Obs, OnPolicyLearner, Schedule};
 use brasa::env::{EnvBatch, EnvRng, EnvSpec, named_rng};
 use brasa::nn::{
-    ActorCriticConfig, AdamConfig, MlpActorCritic, NnError, Persist, RecurrentActorCritic, RecurrentActorCriticConfig,
-    RecurrentKind, WindowActorCritic, WindowActorCriticConfig,
+    ActorCriticConfig, ActorCriticModule, AdamConfig, MlpActorCritic, ModuleActorCritic, NnError, Persist,
+    RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentKind, WindowActorCritic, WindowActorCriticConfig,
 };
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::train::{OnPolicy, Run, Training};
 use brasa_test::device;
 use burn::module::Module;
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 use common::{episodes_of, mean_return};
 
@@ -141,4 +143,42 @@ fn settings_without_an_effect_are_rejected() {
     let config = PpoConfig { sequence_length: Some(7), ..PpoConfig::default() };
     let error = Ppo::new(remembers().expect("valid"), config, 0).expect_err("no divisor").to_string();
     assert_eq!(error, "`sequence_length` must divide `n_steps`, got 7 for 2048");
+}
+
+/// A module of Burn that remembers: see `examples/own_recurrent.rs`.
+#[derive(Module, Debug)]
+struct Own {
+    gate: Linear,
+    candidate: Linear,
+    actor: Linear,
+    critic: Linear,
+}
+
+impl ActorCriticModule for Own {
+    fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
+        let state = Tensor::zeros([obs.values.dims()[0], 12], &obs.values.device());
+        let (outputs, values, _) = self.step(obs, state);
+        (outputs, values)
+    }
+
+    fn state_width(&self) -> usize {
+        12
+    }
+
+    fn step(&self, obs: Obs, state: Tensor<2>) -> (Tensor<2>, Tensor<1>, Tensor<2>) {
+        let x = Tensor::cat(vec![obs.values, state.clone()], 1);
+        let change = self.candidate.forward(x.clone()).tanh() - state.clone();
+        let state = state + sigmoid(self.gate.forward(x)) * change;
+        (self.actor.forward(state.clone()), self.critic.forward(state.clone()).squeeze_dim(1), state)
+    }
+}
+
+#[test]
+fn a_custom_module_remembers() {
+    let mean = with_ppo(None, &|spec: &EnvSpec, device: &Device, _: &mut EnvRng| {
+        let layer = |inputs, outputs| LinearConfig::new(inputs, outputs).init(device);
+        let own = Own { gate: layer(13, 12), candidate: layer(13, 12), actor: layer(12, 2), critic: layer(12, 1) };
+        ModuleActorCritic::new(own, spec)
+    });
+    assert_eq!(mean, 1.0);
 }
