@@ -222,9 +222,11 @@ impl LoadedPolicy {
     /// [`ExperimentError::Input`] if its network has no such form.
     pub fn exported(&self) -> Result<ExportedPolicy, ExperimentError> {
         let mut policy = self.actor.exported().ok_or_else(|| {
-            ExperimentError::Input(
-                "this network cannot be exported: it is more than a list of layers on flat observations".into(),
-            )
+            let reason = match self.state_width() {
+                0 => "it is more than a list of layers on flat observations",
+                _ => "it remembers, and exported policies have no memory",
+            };
+            ExperimentError::Input(format!("this network cannot be exported: {reason}"))
         })?;
         if let Some(moments) = &self.moments {
             let (mean, deviation, clip) = moments.normalization();
@@ -343,7 +345,7 @@ where
 mod tests {
     use super::*;
     use brasa_env::{Space, named_rng};
-    use brasa_nn::{ActorCriticConfig, MlpActorCritic};
+    use brasa_nn::{ActorCriticConfig, MlpActorCritic, RecurrentActorCritic, RecurrentActorCriticConfig};
     use burn::module::Module;
     use rand::RngExt;
 
@@ -370,6 +372,61 @@ mod tests {
         }
         let distinct = |action: f32| expected.iter().any(|other| *other == action);
         assert!((0..5).filter(|action| distinct(*action as f32)).count() > 2, "one action alone shows nothing");
+    }
+
+    /// What a policy remembers is passed to it, and a controller passes it on by itself.
+    #[test]
+    fn a_policy_with_memory_is_served_with_its_state() {
+        let (device, rng) = (brasa_test::device(), &mut named_rng(0, "test", 0));
+        let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["a", "b"]), Space::uniform_box(-1.0, 1.0, ["x"]), 2);
+        let config = RecurrentActorCriticConfig { width: 4, orthogonal: false, ..Default::default() };
+        let network = RecurrentActorCritic::new(&config, &spec.obs, &spec.action, &device, rng).expect("valid");
+        let adapt = |policy: &RecurrentActorCritic, _: &PolicyContext<'_>| Ok(policy.clone());
+        let policy = LoadedPolicy::new(network, &spec, None, &device, adapt);
+        assert_eq!(policy.state_width(), 16);
+
+        let mut controller = policy.controller(&spec);
+        let (mut view, mut actions) = (BatchSlabs::new(&spec), Array2::zeros((2, 1)));
+        let mut state = PolicyState::default();
+        let mut first = None;
+        controller.begin();
+        for step in 0..4 {
+            view.obs.mapv_inplace(|_| rng.random_range(-1.0..1.0));
+            // The episode of the second row ends after the first step.
+            view.terminated[1] = step == 1;
+            state.end_of(&view, &device);
+            let served = policy.act_from(view.obs.view(), None, &mut state).expect("they fit");
+            controller.act(&view, actions.view_mut()).expect("it acts");
+            assert_eq!(served, actions, "step {step}");
+            let rows = state.rows().expect("it remembers");
+            // A state that was written down is one that acts alike.
+            state = PolicyState::from_rows(rows.view(), &device);
+            first.get_or_insert((view.obs.clone(), served));
+        }
+        // Later, the first observation leads to another action; and after a reset, to the first one.
+        let (obs, expected) = first.expect("there was a step");
+        view.obs.assign(&obs);
+        controller.act(&view, actions.view_mut()).expect("it acts");
+        assert_ne!(actions, expected);
+        controller.begin();
+        controller.act(&view, actions.view_mut()).expect("it acts");
+        assert_eq!(actions, expected);
+        // Rows that go on alone keep what they remember.
+        controller.act(&view, actions.view_mut()).expect("it acts");
+        controller.begin();
+        controller.act(&view, Array2::zeros((2, 1)).view_mut()).expect("it acts");
+        controller.keep(&[1]);
+        let (mut one, mut alone) = (BatchSlabs::new(&spec.with_n_envs(1)), Array2::zeros((1, 1)));
+        one.obs.row_mut(0).assign(&obs.row(1));
+        controller.act(&one, alone.view_mut()).expect("it acts");
+        assert!((alone[[0, 0]] - actions[[1, 0]]).abs() < 1e-6, "{alone} and {actions}");
+
+        let error = policy.act(obs.view(), None).expect_err("no state").to_string();
+        assert_eq!(error, "`state` must be given to a policy that remembers: `act_from`, got none");
+        let error = policy.act_one_from(&[0.1, 0.2], None, &mut state).expect_err("two rows").to_string();
+        assert_eq!(error, "`state` must have the shape [1, 16] for these rows, got [2, 16]");
+        let error = policy.exported().expect_err("no form").to_string();
+        assert_eq!(error, "this network cannot be exported: it remembers, and exported policies have no memory");
     }
 
     /// Threads share a policy, and one environment is served without arrays.
