@@ -33,6 +33,12 @@ fn experiments(dir: &Path) -> Vec<(&'static str, PathBuf)> {
             [network]\nactor_hidden = [16]\ncritic_hidden = [16]\n[a2c]\nn_steps = 8\nnormalize_advantage = true\n",
         ),
         write(
+            "memory",
+            "[scenario.cart-pole-no-velocity]\n[train]\nn_shards = 4\nn_envs = 8\ntotal_env_steps = 4096\n\
+            [recurrent_network]\nkind = \"gru\"\nwidth = 8\nactor_hidden = []\ncritic_hidden = []\n\
+            [ppo]\nn_steps = 32\nsequence_length = 8\nbatch_size = 64\nn_epochs = 2\n",
+        ),
+        write(
             "td3",
             "[scenario.pendulum]\n[train]\nn_shards = 4\nn_envs = 4\ntotal_env_steps = 4096\n\
             [deterministic_actor]\nhidden = [16]\n[critics]\nhidden = [16]\n[td3]\n\

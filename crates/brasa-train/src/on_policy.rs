@@ -17,7 +17,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use crate::evaluate::check_network;
 use crate::iteration::{Clock, Tally};
 use crate::sharding::{SharedMoments, all_envs, own_seed};
-use crate::snapshot::{ahead_of, put_ahead, put_state, state_of, take_over};
+use crate::snapshot::{ahead_of, put_ahead, take_over, with_state, without_state};
 use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
 
 /// The on-policy loop: collects rollouts and updates a learner with them.
@@ -314,9 +314,11 @@ where
 
     fn checkpoint(&self) -> Checkpoint {
         let env = &self.rollouts.env;
-        let saved = self.ahead.as_ref().map_or_else(|| env.save(), |ahead| ahead.env.clone());
+        let saved = match &self.ahead {
+            Some(ahead) => with_state(ahead.env.clone(), &ahead.state),
+            None => with_state(env.save(), &self.rollouts.state),
+        };
         let mut checkpoint = take_checkpoint(&self.learner, &self.tally.counters, env.obs_moments(), saved, Vec::new());
-        put_state(&mut checkpoint, self.ahead.as_ref().map_or(&self.rollouts.state, |ahead| &ahead.state));
         if let Some(ahead) = &self.ahead {
             put_ahead(&mut checkpoint, &ahead.policy);
         }
@@ -339,9 +341,11 @@ where
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
         let counters = restore_learner(&mut self.learner, checkpoint, path)?;
         counters.check(self.rollouts.env.spec(), self.learner.gamma(), path)?;
-        self.rollouts.obs = self.rollouts.env.load(&checkpoint.env)?;
         let width = self.rollouts.state.numbers.as_ref().map_or(0, |numbers| numbers.dims()[1]);
-        self.rollouts.state = state_of(checkpoint, [self.rollouts.env.n_rows(), width], &self.rollouts.device, path)?;
+        let shape = [self.rollouts.env.n_rows(), width];
+        let (env, state) = without_state(&checkpoint.env, shape, &self.rollouts.device, path)?;
+        self.rollouts.obs = self.rollouts.env.load(&env)?;
+        self.rollouts.state = state;
         self.moments = SharedMoments::new(&mut self.rollouts.env)?;
         self.tally = Tally::new(counters);
         self.ahead = None;
@@ -352,7 +356,7 @@ where
             let state = self.rollouts.state.clone();
             let (index, clock) = (self.tally.counters.iterations, &mut self.tally.clock);
             let rollout = self.rollouts.collect(policy, index, clock)?;
-            self.ahead = Some(Ahead { rollout, env: checkpoint.env.clone(), state, policy: weights });
+            self.ahead = Some(Ahead { rollout, env, state, policy: weights });
             self.moments.merge(&mut self.rollouts.env);
             restore_learner(&mut self.learner, checkpoint, path)?;
             if self.tally.counters.counted_ahead {

@@ -42,34 +42,39 @@ pub(crate) fn ahead_of(checkpoint: &Checkpoint) -> Option<Arrays> {
     (!ahead.is_empty()).then_some(ahead)
 }
 
-/// The name of what the policy remembers.
-const REMEMBERED: &str = "loop/policy_state";
-
-/// Adds what the policy remembers to a checkpoint. Waits for the device.
-pub(crate) fn put_state(checkpoint: &mut Checkpoint, state: &PolicyState) {
-    if let Some(numbers) = &state.numbers {
-        // Waits for the device.
-        let array = (numbers.dims().to_vec(), numbers.to_data().iter::<f32>().collect());
-        checkpoint.trainer.insert(REMEMBERED.into(), array);
+/// The saved state of environments, with what a policy remembers of them behind it: each shard has its own. Waits for the device.
+pub(crate) fn with_state(env: Vec<u8>, state: &PolicyState) -> Vec<u8> {
+    match &state.numbers {
+        Some(numbers) => {
+            let shape = numbers.dims();
+            // Waits for the device.
+            let values: Vec<f32> = numbers.to_data().iter::<f32>().collect();
+            postcard::to_stdvec(&(env, shape, values)).expect("plain values always serialize")
+        }
+        None => env,
     }
 }
 
-/// What [`put_state`] has added: `[n_rows, width]` numbers, none for a width of 0.
-pub(crate) fn state_of(
-    checkpoint: &Checkpoint,
+/// The parts of [`with_state`] for a policy that remembers `width` numbers of each of `n_rows` rows.
+pub(crate) fn without_state(
+    saved: &[u8],
     [n_rows, width]: [usize; 2],
     device: &Device,
     path: &Path,
-) -> Result<PolicyState, CheckpointError> {
-    let found = checkpoint.trainer.get(REMEMBERED);
-    let (expected, shape) =
-        (if width > 0 { vec![n_rows, width] } else { vec![] }, found.map(|(shape, _)| shape.clone()));
-    if shape.clone().unwrap_or_default() != expected {
-        let reason = format!("what its policy remembers has the shape {shape:?}, that of this run {expected:?}");
-        return Err(CheckpointError::Misfit { path: path.to_owned(), reason });
+) -> Result<(Vec<u8>, PolicyState), CheckpointError> {
+    if width == 0 {
+        return Ok((saved.to_vec(), PolicyState::default()));
     }
-    let numbers = found.map(|(_, values)| Tensor::from_data(TensorData::new(values.clone(), [n_rows, width]), device));
-    Ok(PolicyState { numbers })
+    let misfit = |reason: String| CheckpointError::Misfit { path: path.to_owned(), reason };
+    let (env, shape, values): (Vec<u8>, [usize; 2], Vec<f32>) = postcard::from_bytes(saved)
+        .map_err(|_| misfit("its policy remembers nothing, that of this run does".into()))?;
+    if shape != [n_rows, width] || values.len() != n_rows * width {
+        let expected = [n_rows, width];
+        return Err(misfit(format!(
+            "what its policy remembers has the shape {shape:?}, that of this run {expected:?}"
+        )));
+    }
+    Ok((env, PolicyState { numbers: Some(Tensor::from_data(TensorData::new(values, shape), device)) }))
 }
 
 /// Creates a checkpoint of `learner` and its loop.
@@ -107,7 +112,7 @@ pub fn restore_learner(
     let State { counters, learner: numbers } =
         serde_json::from_value(checkpoint.state.clone()).map_err(|error| misfit(error.to_string()))?;
     let mut trainer = checkpoint.trainer.clone();
-    trainer.retain(|name, _| !name.starts_with(AHEAD) && name != REMEMBERED);
+    trainer.retain(|name, _| !name.starts_with(AHEAD));
     let saved = Saved { policy: checkpoint.policy.clone(), trainer, numbers };
     learner.load(&saved).map_err(|error| misfit(error.to_string()))?;
     Ok(counters)

@@ -157,8 +157,6 @@ fn a_resumed_policy_remembers_bit_for_bit() {
         };
         let (stopped, n_stops) = with_stops(start, 200);
         assert!(n_stops >= 4, "{n_stops}");
-        let (_, state) = &stopped.trainer["loop/policy_state"];
-        assert!(state.iter().any(|number| *number != 0.0), "it remembers something");
         assert!(end(start()) == stopped, "{kind:?}");
     }
 }
