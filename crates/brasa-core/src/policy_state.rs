@@ -1,10 +1,12 @@
 //! What a policy remembers.
 
+use std::ops::Range;
+
 use brasa_env::BatchSlabs;
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
 
-use crate::{Rows, read_back, rows_by_field};
+use crate::{Rows, StepBatch, read_back, rows_by_field};
 
 /// What a policy remembers from step to step, one row per row of observations. It is a value like any other: loops and programs hold it, and
 /// pass it to the policy at every step.
@@ -55,6 +57,18 @@ impl PolicyState {
         }
     }
 
+    /// Numbers per row.
+    pub fn width(&self) -> usize {
+        self.numbers.as_ref().map_or(0, |numbers| numbers.dims()[1])
+    }
+
+    /// [`PolicyState::end`] for the rows whose episode ended in `step`.
+    pub fn end_after<O>(&mut self, step: &StepBatch<O>) {
+        if self.numbers.is_some() {
+            self.end(&step.terminated.clone().max_pair(step.truncated.clone()));
+        }
+    }
+
     /// [`PolicyState::end`] for the rows of a view whose episode has ended.
     pub fn end_of(&mut self, view: &BatchSlabs, device: &Device) {
         let ended: Vec<f32> = (0..view.reward.len()).map(|row| f32::from(u8::from(view.episode_end(row)))).collect();
@@ -81,4 +95,24 @@ pub struct Sequences {
     pub state: Tensor<2>,
     /// `[n_rows]`: 1 where an episode begins, which remembers nothing.
     pub starts: Tensor<1>,
+}
+
+impl Sequences {
+    /// Computes one step of all sequences after the other. `step` gets its rows, and `[n_sequences, Policy::state_width]`, what the policy
+    /// remembers before it, and returns a result and what the policy remembers after it. The results are in the order of steps.
+    pub fn steps<T>(&self, mut step: impl FnMut(Range<usize>, Tensor<2>) -> (T, Tensor<2>)) -> Vec<T> {
+        let ([n_rows], [n, _]) = (self.starts.dims(), self.state.dims());
+        let mut state = self.state.clone();
+        let firsts = (0..n_rows).step_by(n);
+        firsts
+            .map(|first| {
+                let rows = first..first + n;
+                let mut before = PolicyState { numbers: Some(state.clone()) };
+                before.end(&self.starts.clone().slice(rows.clone()));
+                let (result, after) = step(rows, before.numbers.expect("it has numbers"));
+                state = after;
+                result
+            })
+            .collect()
+    }
 }

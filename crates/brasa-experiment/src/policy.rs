@@ -247,11 +247,8 @@ impl LoadedPolicy {
 
 impl Controller for LoadedPolicy {
     fn act(&mut self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        let mut state = std::mem::take(&mut self.state);
-        state.end_of(view, &self.device);
-        let decided = self.actor.decide(view, &mut state, actions);
-        self.state = state;
-        decided
+        self.state.end_of(view, &self.device);
+        self.actor.decide(view, &mut self.state, actions)
     }
 
     fn begin(&mut self) {

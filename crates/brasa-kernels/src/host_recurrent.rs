@@ -168,7 +168,8 @@ impl HostRecurrent {
                         RecurrentKind::Lstm => {
                             parts.iter_mut().zip(x).zip(h).for_each(|((part, x), h)| *part = x + h);
                             let (output, memory) = state.split_at_mut(width);
-                            values(Lstm, parts, memory.to_vec().as_slice(), [&mut *output, memory]);
+                            let before = &self.before[row * n_states + width..(row + 1) * n_states];
+                            values(Lstm, parts, before, [&mut *output, memory]);
                             y.copy_from_slice(output);
                         }
                         RecurrentKind::Gru => {
@@ -214,6 +215,7 @@ impl HostRecurrent {
             // By the state after a step, as later steps use it.
             let mut by_state = vec![0.0; n * n_states];
             let (mut by_parts, mut by_h, mut by_output) = (vec![0.0; 4 * width], Vec::new(), vec![0.0; width]);
+            let mut later = vec![0.0; width];
             for first in (0..n_rows).step_by(n).rev() {
                 for (i, by_state) in by_state.chunks_exact_mut(n_states).enumerate() {
                     let row = first + i;
@@ -226,7 +228,7 @@ impl HostRecurrent {
                     match self.kind {
                         RecurrentKind::Lstm => {
                             let (_, by_memory) = by_state.split_at_mut(width);
-                            let later = by_memory.to_vec();
+                            later.copy_from_slice(by_memory);
                             slopes(Lstm, parts, &before[width..], [&by_output, &later], &mut by_parts, by_memory);
                             to_x.copy_from_slice(&by_parts);
                             to_h.copy_from_slice(&by_parts);

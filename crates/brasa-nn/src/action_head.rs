@@ -1,7 +1,7 @@
 //! The last layer of an actor: actions, log-probabilities and entropies from features, for every kind of action space.
 
 use brasa_core::env::{InvalidField, Space, field};
-use brasa_core::{Explore, HostDecisions, NoiseDistribution, NoiseSpec};
+use brasa_core::{ActionSizes, Explore, HostDecisions, NoiseDistribution, NoiseSpec};
 use brasa_kernels::{HostColumns, HostColumnsMut, HostTensor, RowSlopes};
 use brasa_number::Normal;
 use burn::module::Module;
@@ -71,6 +71,14 @@ impl Heads {
         match self {
             Self::Choice(heads) => mask.map(|mask| categorical::has_choice(mask.clone(), heads.len())),
             Self::Real { .. } => None,
+        }
+    }
+
+    /// The sizes of the actions.
+    pub(crate) fn sizes(&self) -> ActionSizes {
+        match self {
+            Self::Choice(heads) => ActionSizes::Choices(heads.clone()),
+            Self::Real { low, .. } => ActionSizes::Numbers(low.len()),
         }
     }
 
@@ -279,6 +287,14 @@ impl ActionHead {
     /// The layer.
     pub(crate) fn output(&self) -> &Linear {
         &self.output
+    }
+
+    /// Brings a gradient into the order of fields: that of the output layer, which ends at `end`, moves to the end, and `by_log_std` before it.
+    pub(crate) fn put_last(&self, gradient: &mut Vec<f32>, end: usize, by_log_std: Vec<f32>) {
+        let n = self.output.n_params();
+        gradient[end - n..].rotate_left(n);
+        let last = gradient.len() - n;
+        gradient.splice(last..last, by_log_std);
     }
 
     /// The head in the memory of the CPU. `None` where actions are squashed, the standard deviation depends on the features, or it is

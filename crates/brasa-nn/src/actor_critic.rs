@@ -4,8 +4,7 @@ use brasa_core::analytic::ByResults;
 use brasa_core::env::{Space, field};
 use brasa_core::export::ExportedPolicy;
 use brasa_core::{
-    ActionSizes, ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NetworkSizes,
-    NoiseSpec, Obs, Policy,
+    ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NetworkSizes, NoiseSpec, Obs, Policy,
 };
 use brasa_kernels::{HostMlp, HostTensor};
 use burn::module::Module;
@@ -184,12 +183,8 @@ impl Policy for MlpActorCritic {
     }
 
     fn sizes(&self) -> Option<NetworkSizes> {
-        let action = match self.heads() {
-            Heads::Choice(heads) => ActionSizes::Choices(heads.clone()),
-            Heads::Real { low, .. } => ActionSizes::Numbers(low.len()),
-        };
         let obs = self.shared.as_ref().unwrap_or(&self.actor).inputs(self.actor_head.output().inputs());
-        Some(NetworkSizes { obs, action })
+        Some(NetworkSizes { obs, action: self.heads().sizes() })
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {
@@ -235,10 +230,7 @@ impl ActorCritic for MlpActorCritic {
         let (by_outputs, by_log_std) =
             slopes.gradient([&by_log_prob, &by_entropy], [n_rows, self.actor_head.heads().outputs()]);
         let mut gradient = networks.backward(&obs_values, [&by_outputs, &by_value]);
-        // In the order of the fields the output layer of the actor is the last part, behind the deviation.
-        gradient[n_actor - output.n_params()..].rotate_left(output.n_params());
-        let last = gradient.len() - output.n_params();
-        gradient.splice(last..last, by_log_std);
+        self.actor_head.put_last(&mut gradient, n_actor, by_log_std);
         Some(gradient)
     }
 

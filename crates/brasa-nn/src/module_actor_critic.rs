@@ -196,18 +196,13 @@ impl<M: ActorCriticModule> ActorCritic for ModuleActorCritic<M> {
     }
 
     fn evaluate_sequences(&self, obs: Obs, action: Tensor<2>, sequences: &Sequences) -> Evaluation {
-        let (mut state, n) = (sequences.state.clone(), sequences.state.dims()[0]);
-        let (device, n_rows) = (state.device(), action.dims()[0]);
-        let (mut outputs, mut values) = (Vec::new(), Vec::new());
-        for first in (0..n_rows).step_by(n) {
-            let rows = Tensor::arange(first as i64..(first + n) as i64, &device);
-            let mut now = PolicyState { numbers: Some(state) };
-            now.end(&sequences.starts.clone().slice(first..first + n));
-            let (own, value, after) = self.network.step(obs.select(rows), now.numbers.expect("it has numbers"));
-            outputs.push(own);
-            values.push(value);
-            state = after;
-        }
+        let device = sequences.state.device();
+        let steps = sequences.steps(|rows, state| {
+            let rows = Tensor::arange(rows.start as i64..rows.end as i64, &device);
+            let (outputs, values, after) = self.network.step(obs.select(rows), state);
+            ((outputs, values), after)
+        });
+        let (outputs, values): (Vec<_>, Vec<_>) = steps.into_iter().unzip();
         self.judge(Tensor::cat(outputs, 0), Tensor::cat(values, 0), obs.mask, action)
     }
 

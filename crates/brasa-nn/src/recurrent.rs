@@ -94,19 +94,8 @@ impl Recurrent {
     /// - `x`: `[n_rows, inputs]`
     /// - output: `[n_rows, width]`
     pub fn forward(&self, x: Tensor<2>, sequences: &Sequences) -> Tensor<2> {
-        let [n_rows, _] = x.dims();
-        let [n, width] = sequences.state.dims();
         let from_x = self.input.forward(x, None);
-        let starts = sequences.starts.clone().bool().reshape([n_rows, 1]).expand([n_rows, width]);
-        let mut state = sequences.state.clone();
-        let mut outputs = Vec::with_capacity(n_rows / n.max(1));
-        for first in (0..n_rows).step_by(n) {
-            let rows = first..first + n;
-            state = state.mask_fill(starts.clone().slice(rows.clone()), 0.0);
-            let (output, after) = self.cells(from_x.clone().slice(rows), state);
-            outputs.push(output);
-            state = after;
-        }
+        let outputs = sequences.steps(|rows, state| self.cells(from_x.clone().slice(rows), state));
         Tensor::cat(outputs, 0)
     }
 

@@ -3,8 +3,8 @@
 use brasa_core::analytic::ByResults;
 use brasa_core::env::{Space, field};
 use brasa_core::{
-    ActionSizes, ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NetworkSizes,
-    NoiseSpec, Obs, Policy, PolicyState, Sequences,
+    ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NetworkSizes, NoiseSpec, Obs,
+    Policy, PolicyState, Sequences,
 };
 use brasa_kernels::{HostMlp, HostRecurrent, HostTensor, RecurrentKind};
 use burn::module::Module;
@@ -241,11 +241,8 @@ impl Policy for RecurrentActorCritic {
     }
 
     fn sizes(&self) -> Option<NetworkSizes> {
-        let action = match self.heads() {
-            Heads::Choice(heads) => ActionSizes::Choices(heads.clone()),
-            Heads::Real { low, .. } => ActionSizes::Numbers(low.len()),
-        };
-        Some(NetworkSizes { obs: self.encoder.inputs(self.actor_memory.inputs()), action })
+        let obs = self.encoder.inputs(self.actor_memory.inputs());
+        Some(NetworkSizes { obs, action: self.heads().sizes() })
     }
 }
 
@@ -310,13 +307,9 @@ impl ActorCritic for RecurrentActorCritic {
         let [by_log_prob, by_entropy, by_value] = by([&log_prob, &entropy, value])?;
         let (by_outputs, by_log_std) =
             slopes.gradient([&by_log_prob, &by_entropy], [n_rows, self.actor_head.heads().outputs()]);
-        let n_behind_actor = layers.critic.n_params();
         let mut gradient = layers.backward(&obs_values, [&by_outputs, &by_value]);
-        // In the order of the fields the output layer of the actor is the last part, behind the deviation.
-        let (n, at) = (self.actor_head.output().n_params(), gradient.len() - n_behind_actor);
-        gradient[at - n..].rotate_left(n);
-        let last = gradient.len() - n;
-        gradient.splice(last..last, by_log_std);
+        let end_of_actor = gradient.len() - layers.critic.n_params();
+        self.actor_head.put_last(&mut gradient, end_of_actor, by_log_std);
         Some(gradient)
     }
 

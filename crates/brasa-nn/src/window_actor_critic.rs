@@ -97,16 +97,11 @@ impl WindowActorCritic {
 
     /// The windows of all steps of sequences.
     fn seen_in(&self, obs: Obs, sequences: &Sequences) -> Obs {
-        let ([n, width], [n_rows, _]) = (sequences.state.dims(), obs.values.dims());
-        let mut state = PolicyState { numbers: (width > 0).then(|| sequences.state.clone()) };
-        let mut windows = Vec::with_capacity(n_rows / n.max(1));
-        for first in (0..n_rows).step_by(n) {
-            let rows = first..first + n;
-            state.end(&sequences.starts.clone().slice(rows.clone()));
-            let window = self.seen(Obs::new(obs.values.clone().slice(rows)), &state).values;
-            state = self.after(&window);
-            windows.push(window);
-        }
+        let windows = sequences.steps(|rows, before| {
+            let window = Tensor::cat(vec![before, obs.values.clone().slice(rows)], 1);
+            let after = window.clone().narrow(1, self.obs_width, self.state_width());
+            (window, after)
+        });
         Obs { values: Tensor::cat(windows, 0), mask: obs.mask }
     }
 

@@ -67,9 +67,7 @@ where
         }
         let (action, _) = policy.act_from(obs, &mut state, Explore::Greedy);
         let step = env.step(policy.to_env(action))?;
-        if state.numbers.is_some() {
-            state.end(&step.terminated.max_pair(step.truncated));
-        }
+        state.end_after(&step);
         obs = step.obs;
         steps += 1;
         if steps % every != 0 {

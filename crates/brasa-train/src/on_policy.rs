@@ -175,9 +175,7 @@ impl<E: VecEnv> Rollouts<E> {
             let buffer = self.buffer.get_or_insert_with(new);
             buffer.remember(&before, &self.state);
             buffer.push(obs, action, decision, &result);
-            if before.numbers.is_some() {
-                self.state.end(&result.terminated.max_pair(result.truncated));
-            }
+            self.state.end_after(&result);
         }
         let last_value = policy.value_from(self.obs.clone(), &self.state);
         let value_of = |obs, state: &PolicyState| policy.value_from(obs, state);
@@ -329,11 +327,8 @@ where
         let (obs, moments) = take_over(&mut self.rollouts.env, &mut self.learner, checkpoint, path, self.run.seed)?;
         (self.rollouts.obs, self.moments) = (obs, moments);
         // All episodes begin.
-        self.rollouts.state = PolicyState::new(
-            self.rollouts.env.n_rows(),
-            self.rollouts.state.numbers.as_ref().map_or(0, |numbers| numbers.dims()[1]),
-            &self.rollouts.device,
-        );
+        let Rollouts { env, state, device, .. } = &mut self.rollouts;
+        *state = PolicyState::new(env.n_rows(), state.width(), device);
         Ok(())
     }
 
@@ -341,8 +336,7 @@ where
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
         let counters = restore_learner(&mut self.learner, checkpoint, path)?;
         counters.check(self.rollouts.env.spec(), self.learner.gamma(), path)?;
-        let width = self.rollouts.state.numbers.as_ref().map_or(0, |numbers| numbers.dims()[1]);
-        let shape = [self.rollouts.env.n_rows(), width];
+        let shape = [self.rollouts.env.n_rows(), self.rollouts.state.width()];
         let (env, state) = without_state(&checkpoint.env, shape, &self.rollouts.device, path)?;
         self.rollouts.obs = self.rollouts.env.load(&env)?;
         self.rollouts.state = state;
