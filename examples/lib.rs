@@ -63,5 +63,6 @@ mod pages {
     page!(OwnEnvironment, "../docs/tutorials/own-environment.md");
     page!(Readme, "../README.md");
     page!(Recurrence, "../docs/reference/recurrence.md");
+    page!(Images, "../docs/reference/images.md");
     page!(Station, "../docs/reference/station.md");
 }

@@ -1,6 +1,7 @@
 //! Settings of a CityLearn scenario.
 
-use brasa_power::{EnergyError, fail, scenario::check_optimum};
+use brasa_env::field;
+use brasa_power::{EnergyError, scenario::check_optimum};
 use serde::{Deserialize, Serialize};
 
 use super::{LoadOptions, files::PHASE1};
@@ -209,34 +210,40 @@ impl CityLearnConfig {
         let weights = [("cost", cost), ("carbon", carbon), ("ramping", ramping), ("daily_peak", daily_peak)];
         for (name, weight) in weights.into_iter().chain([("vehicle_shortfall", vehicle_shortfall)]) {
             // Rewards are 32 bits wide.
-            if !(0.0..=1e6).contains(&weight) {
-                return fail(&format!("weights.{name}"), "must be from 0 to 1000000", weight);
-            }
+            field::rule((0.0..=1e6).contains(&weight), format!("weights.{name}"), "must be from 0 to 1000000", weight)?;
         }
         let is_weighted = self.reward.is_weighted();
-        if !is_weighted && self.weights != ChallengeWeights::default() {
-            let rule = "must be left out unless `reward` is \"challenge\" or \"challenge-improvement\", as no other has weights";
-            return fail("weights", rule, format!("`reward = {}`", self.reward.shown()));
-        }
-        if weights.iter().all(|(_, weight)| *weight == 0.0) && is_weighted {
-            return fail("weights", "must have one weight above 0", "zeros");
-        }
+        let rule =
+            "must be left out unless `reward` is \"challenge\" or \"challenge-improvement\", as no other has weights";
+        field::rule(
+            is_weighted || self.weights == ChallengeWeights::default(),
+            "weights",
+            rule,
+            format!("`reward = {}`", self.reward.shown()),
+        )?;
+        field::rule(
+            !is_weighted || weights.iter().any(|(_, weight)| *weight != 0.0),
+            "weights",
+            "must have one weight above 0",
+            "zeros",
+        )?;
         check_optimum(self.optimum, cfg!(feature = "optimum"))?;
-        if self.optimum && self.physics != Physics::Clean {
-            return fail("physics", "must be `clean` for `optimum`", format!("{:?}", self.physics));
-        }
-        if self.episode_steps == Some(0) {
-            return fail("episode_steps", "must be at least 1", 0);
-        }
-        if self.random_start && self.episode_steps.is_none() {
-            return fail("random_start", "needs `episode_steps`", true);
-        }
-        if self.shaped && self.reward.class().is_some() {
-            return fail("shaped", "must be false for a reward class of CityLearn", true);
-        }
-        if let Some(weeks) = self.held_out_weeks.filter(|weeks| *weeks < 2) {
-            return fail("held_out_weeks", "must be at least 2", weeks);
-        }
+        field::rule(
+            !self.optimum || self.physics == Physics::Clean,
+            "physics",
+            "must be `clean` for `optimum`",
+            format!("{:?}", self.physics),
+        )?;
+        field::rule(self.episode_steps != Some(0), "episode_steps", "must be at least 1", 0)?;
+        field::rule(!self.random_start || self.episode_steps.is_some(), "random_start", "needs `episode_steps`", true)?;
+        field::rule(
+            !self.shaped || self.reward.class().is_none(),
+            "shaped",
+            "must be false for a reward class of CityLearn",
+            true,
+        )?;
+        let weeks = self.held_out_weeks.unwrap_or(2);
+        field::rule(weeks >= 2, "held_out_weeks", "must be at least 2", weeks)?;
         Ok(())
     }
 }

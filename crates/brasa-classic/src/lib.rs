@@ -15,6 +15,7 @@
 
 mod acrobot;
 mod cart_pole;
+mod catch;
 mod drawing;
 mod mountain_car;
 mod no_velocity;
@@ -27,6 +28,7 @@ pub mod tensor;
 
 pub use acrobot::{Acrobot, AcrobotRules};
 pub use cart_pole::{CartPole, CartPoleRules};
+pub use catch::{Catch, CatchRules};
 pub use mountain_car::{MountainCar, MountainCarContinuous, MountainCarContinuousRules, MountainCarRules};
 pub use no_velocity::{
     CartPoleNoVelocity, MountainCarContinuousNoVelocity, NoVelocity, PendulumNoVelocity, Velocities,

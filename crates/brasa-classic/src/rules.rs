@@ -30,6 +30,21 @@ pub(crate) fn mountain_car_continuous(view: &BatchSlabs, actions: ArrayViewMut2<
     by_row(view, actions, |obs| if obs[1] < 0.0 { -1.0 } else { 1.0 })
 }
 
+/// Moves the paddle towards the column of the ball, or the last known one.
+pub(crate) fn catch(view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+    const COLUMNS: usize = 5;
+    by_row(view, actions, |obs| {
+        let column = |mut places: std::ops::Range<usize>| places.find(|place| obs[*place] > 0.0).map(|at| at % COLUMNS);
+        let last = obs.len() - COLUMNS;
+        let (ball, paddle) = (column(0..last), column(last..obs.len()));
+        match ball.cmp(&paddle) {
+            std::cmp::Ordering::Less => 0.0,
+            std::cmp::Ordering::Equal => 1.0,
+            std::cmp::Ordering::Greater => 2.0,
+        }
+    })
+}
+
 /// Turns the second link against the swing of the first one, whose reaction pushes the first one along its swing.
 pub(crate) fn acrobot(view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
     by_row(view, actions, |obs| if obs[4] < 0.0 { 2.0 } else { 0.0 })

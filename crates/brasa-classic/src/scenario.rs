@@ -12,7 +12,7 @@ use brasa_env::{
 use crate::drawing::Drawing;
 use crate::rules;
 use crate::{
-    Acrobot, CartPole, CartPoleNoVelocity, MountainCar, MountainCarContinuous, MountainCarContinuousNoVelocity,
+    Acrobot, CartPole, CartPoleNoVelocity, Catch, MountainCar, MountainCarContinuous, MountainCarContinuousNoVelocity,
     Pendulum, PendulumNoVelocity,
 };
 
@@ -134,6 +134,13 @@ impl Classic<MountainCarContinuous> {
         Self::new(MountainCarContinuous::default, MountainCarContinuous::TIME_LIMIT)
             .with_rule(rule().by(|| Box::new(rules::mountain_car_continuous)))
             .with_drawing(Drawing::mountain_car_continuous())
+    }
+}
+
+impl Classic<Catch> {
+    /// bsuite's Catch. Every ball can be caught, so 1 is the bound of the return, which the rule reaches.
+    pub fn catch() -> Self {
+        Self::new(Catch::default, Catch::TIME_LIMIT).with_rule(rule().by(|| Box::new(rules::catch))).with_bound(1.0)
     }
 }
 

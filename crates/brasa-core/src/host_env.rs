@@ -166,7 +166,7 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
             if let Some(((row, column), value)) = slab.indexed_iter().find(|(_, value)| !value.is_finite()) {
                 let column = column + behind * self.batch.spec().shared_width;
                 let name = match &self.batch.spec().obs {
-                    Space::Box(space) => format!("observation `{}`", space.names[column]),
+                    Space::Box(space) => format!("observation `{}`", space.name(column)),
                     _ => format!("observation {column}"),
                 };
                 return Err(error(row / rows_per_env, name, *value));

@@ -1,6 +1,6 @@
 //! Hyper-parameters that change during a run.
 
-use brasa_env::InvalidField;
+use brasa_env::{InvalidField, field};
 use serde::{Deserialize, Serialize};
 
 /// A value as a function of the share of the run that is done.
@@ -72,27 +72,28 @@ impl Schedule {
     /// # Errors
     /// [`InvalidField`] with the rule.
     pub fn check(&self, field: &'static str) -> Result<(), InvalidField> {
-        match self.broken_rule() {
-            Some(rule) => Err(InvalidField::new(field, rule, self)),
-            None => Ok(()),
+        let (holds, rule) = self.rule();
+        field::rule(holds, field, rule, self)
+    }
+
+    /// The rule of its kind, and whether it holds.
+    fn rule(&self) -> (bool, &'static str) {
+        let sound = |value: f64| value.is_finite() && value >= 0.0;
+        match *self {
+            Self::Constant(value) => (sound(value), "must be finite and at least 0"),
+            Self::Linear { linear: Ends { from, to } } => {
+                (sound(from) && sound(to), "must have finite ends of at least 0")
+            }
+            Self::Exponential { exponential: Ends { from, to } } => {
+                (sound(from) && sound(to) && from > 0.0 && to > 0.0, "must have finite ends above 0")
+            }
         }
     }
 
     /// The violated rule, if values are negative or not finite; `None` for a valid schedule.
     pub fn broken_rule(&self) -> Option<&'static str> {
-        let sound = |value: f64| value.is_finite() && value >= 0.0;
-        match *self {
-            Self::Constant(value) if !sound(value) => Some("must be finite and at least 0"),
-            Self::Linear { linear: Ends { from, to } } if !(sound(from) && sound(to)) => {
-                Some("must have finite ends of at least 0")
-            }
-            Self::Exponential { exponential: Ends { from, to } }
-                if !(sound(from) && sound(to) && from > 0.0 && to > 0.0) =>
-            {
-                Some("must have finite ends above 0")
-            }
-            _ => None,
-        }
+        let (holds, rule) = self.rule();
+        (!holds).then_some(rule)
     }
 }
 

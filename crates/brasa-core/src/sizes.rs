@@ -26,7 +26,7 @@ impl ActionSizes {
         match space {
             Space::Discrete(n) => Self::Choices(vec![*n]),
             Space::MultiDiscrete(heads) => Self::Choices(heads.clone()),
-            Space::Box(space) => Self::Numbers(space.names.len()),
+            Space::Box(space) => Self::Numbers(space.low.len()),
         }
     }
 

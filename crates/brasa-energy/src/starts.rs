@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use brasa_env::EnvRng;
+use brasa_env::{EnvRng, field};
 use brasa_power::{EnergyError, Starts, fail};
 use rand::RngExt;
 
 use crate::calendar::Calendar;
-use crate::check::check;
 
 /// What is held out from training: of every so many days or weeks, the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +32,7 @@ impl HeldOut {
             (Some(_), Some(weeks)) => return fail("held_out_weeks", "must not come with `held_out_days`", weeks),
         };
         let rule = "needs files with days, which are held out";
-        check(held_out.field, rule, held_out.every, calendar != Calendar::Year)?;
+        field::rule(calendar != Calendar::Year, held_out.field, rule, held_out.every)?;
         Ok(Some(held_out))
     }
 

@@ -1,6 +1,7 @@
 //! Errors of invalid settings, and rules that many settings share.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use thiserror::Error;
@@ -32,17 +33,51 @@ impl InvalidField {
     }
 }
 
-/// Checks a rule: `kept` says whether `value` satisfies it.
+thread_local! {
+    /// What [`rules_of`] records in this thread.
+    static RECORDED: RefCell<Option<Vec<(String, String)>>> = const { RefCell::new(None) };
+}
+
+/// Checks a rule: `kept` is whether `value` satisfies the rule.
 ///
 /// # Errors
-/// [`InvalidField`] unless it is.
+/// [`InvalidField`] unless it does.
 pub fn rule(
     kept: bool,
-    field: &'static str,
+    field: impl Into<Cow<'static, str>>,
     rule: impl Into<Cow<'static, str>>,
     value: impl ToString,
 ) -> Result<(), InvalidField> {
+    let (field, rule) = (field.into(), rule.into());
+    RECORDED.with_borrow_mut(|rules| {
+        if let Some(rules) = rules {
+            rules.push((field.to_string(), rule.to_string()));
+        }
+    });
     if kept { Ok(()) } else { Err(InvalidField::new(field, rule, value)) }
+}
+
+/// The fields and the rules that `validate` checks, in their order. A rule that `validate` skips, such as the rule of a setting that is left out,
+/// is missing.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// let rules = field::rules_of(|| drop(field::share("gamma", 0.99)));
+/// assert_eq!(rules, [("gamma".to_owned(), "must be in [0, 1]".to_owned())]);
+/// ```
+pub fn rules_of(validate: impl FnOnce()) -> Vec<(String, String)> {
+    let before = RECORDED.replace(Some(Vec::new()));
+    validate();
+    RECORDED.replace(before).unwrap_or_default()
+}
+
+/// Checks for a number from `low` to `high`, both included.
+///
+/// # Errors
+/// [`InvalidField`] for others.
+pub fn within(field: impl Into<Cow<'static, str>>, value: f64, low: f64, high: f64) -> Result<(), InvalidField> {
+    rule((low..=high).contains(&value), field, format!("must be between {low} and {high}"), value)
 }
 
 /// Checks for a count of at least 1.
@@ -125,7 +160,7 @@ pub fn limit_or_off(field: &'static str, value: Option<f64>) -> Result<(), Inval
 /// # Errors
 /// [`InvalidField`] for more.
 pub fn at_most(field: impl Into<Cow<'static, str>>, count: u64, most: u64) -> Result<(), InvalidField> {
-    if count <= most { Ok(()) } else { Err(InvalidField::new(field, format!("must be at most {most}"), count)) }
+    rule(count <= most, field, format!("must be at most {most}"), count)
 }
 
 /// A size that takes so many bytes, if this machine has as many. Ask before they are allocated.

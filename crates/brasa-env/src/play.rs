@@ -21,7 +21,7 @@ impl EpisodeSeries {
     fn new(spec: &EnvSpec) -> Self {
         let columns = |space: &Space, what: &str| -> Vec<String> {
             match space {
-                Space::Box(space) => space.names.clone(),
+                Space::Box(space) => space.all_names(),
                 _ => (0..space.width()).map(|i| format!("{what}_{i}")).collect(),
             }
         };

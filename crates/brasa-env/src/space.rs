@@ -1,5 +1,7 @@
 //! Spaces of observations and actions.
 
+use std::borrow::Cow;
+
 use ndarray::ArrayView1;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -19,18 +21,47 @@ pub enum Space {
     MultiDiscrete(Vec<usize>),
 }
 
-/// A real vector whose components have bounds and names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A real vector whose components have bounds, and names or a shape.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct BoxSpace {
     /// Smallest value of each component.
     pub low: Vec<f32>,
     /// Largest value of each component.
     pub high: Vec<f32>,
-    /// Name of each component, with unit (`soc`, `import_kwh`).
+    /// Name of each component, with unit (`soc`, `import_kwh`); none if the shape names the components.
     pub names: Vec<String>,
+    /// Sizes of the dimensions of an array such as an image, of which a row has the last dimension innermost; empty for a plain vector.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shape: Vec<usize>,
 }
 
 impl BoxSpace {
+    /// The name of component `index`, or its place in the shape, such as `[3,0,1]`.
+    ///
+    /// ```
+    /// use brasa_env::Space;
+    ///
+    /// let Space::Box(image) = Space::image(4, 5, 3) else { unreachable!("images are boxes") };
+    /// assert_eq!(image.name(16), "[1,0,1]");
+    /// ```
+    pub fn name(&self, index: usize) -> Cow<'_, str> {
+        if let Some(name) = self.names.get(index) {
+            return Cow::Borrowed(name);
+        }
+        let (mut rest, mut place) = (index, Vec::new());
+        for size in self.shape.iter().rev() {
+            place.push((rest % size).to_string());
+            rest /= size;
+        }
+        place.reverse();
+        Cow::Owned(format!("[{}]", place.join(",")))
+    }
+
+    /// [`BoxSpace::name`] of every component.
+    pub fn all_names(&self) -> Vec<String> {
+        (0..self.low.len()).map(|index| self.name(index).into_owned()).collect()
+    }
+
     /// Writes uniformly random numbers between the bounds. An infinite bound is replaced by one at `reach` from 0, or at twice `reach` from
     /// the other bound where that lies further out.
     pub(crate) fn sample<'a>(&self, reach: f32, rng: &mut EnvRng, row: impl IntoIterator<Item = &'a mut f32>) {
@@ -56,18 +87,46 @@ impl Space {
     /// A box with the same bounds for every name.
     pub fn uniform_box<S: Into<String>>(low: f32, high: f32, names: impl IntoIterator<Item = S>) -> Self {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        Self::Box(BoxSpace { low: vec![low; names.len()], high: vec![high; names.len()], names })
+        Self::Box(BoxSpace { low: vec![low; names.len()], high: vec![high; names.len()], names, shape: vec![] })
     }
 
     /// A box from (name, low, high) triples.
     pub fn named_box<S: Into<String>>(items: impl IntoIterator<Item = (S, f32, f32)>) -> Self {
-        let mut space = BoxSpace { low: vec![], high: vec![], names: vec![] };
+        let mut space = BoxSpace::default();
         for (name, low, high) in items {
             space.names.push(name.into());
             space.low.push(low);
             space.high.push(high);
         }
         Self::Box(space)
+    }
+
+    /// A box with a shape, whose components have equal bounds and no names.
+    ///
+    /// ```
+    /// use brasa_env::Space;
+    ///
+    /// let heat = Space::shaped(-50.0, 1200.0, [20, 30]);
+    /// assert_eq!((heat.width(), heat.shape()), (600, [20, 30].as_slice()));
+    /// ```
+    pub fn shaped(low: f32, high: f32, shape: impl Into<Vec<usize>>) -> Self {
+        let shape = shape.into();
+        let width = shape.iter().product();
+        Self::Box(BoxSpace { low: vec![low; width], high: vec![high; width], names: vec![], shape })
+    }
+
+    /// Images of bytes, 0 to 255, with the channels innermost. A replay buffer stores a byte as one with the precision
+    /// `{ u8 = { low = 0, high = 255 } }`.
+    pub fn image(height: usize, width: usize, channels: usize) -> Self {
+        Self::shaped(0.0, 255.0, [height, width, channels])
+    }
+
+    /// Sizes of the dimensions of a box with a shape; empty for other spaces.
+    pub fn shape(&self) -> &[usize] {
+        match self {
+            Self::Box(space) => &space.shape,
+            _ => &[],
+        }
     }
 
     /// Numbers per row.
@@ -114,7 +173,16 @@ impl Space {
         let fail = |rule: String| Err(EnvError::Space { rule });
         match self {
             Self::Box(space) => {
-                if space.low.len() != space.high.len() || space.low.len() != space.names.len() {
+                let n_shaped = space.shape.iter().product::<usize>();
+                if !space.shape.is_empty() && n_shaped != space.low.len() {
+                    return fail(format!(
+                        "a box of shape {:?} needs {n_shaped} lower bounds, got {}",
+                        space.shape,
+                        space.low.len()
+                    ));
+                }
+                let is_named = !space.names.is_empty() || space.shape.is_empty();
+                if space.low.len() != space.high.len() || (is_named && space.low.len() != space.names.len()) {
                     return fail(format!(
                         "a box needs as many lower bounds, upper bounds and names, got {}, {} and {}",
                         space.low.len(),
@@ -122,8 +190,9 @@ impl Space {
                         space.names.len()
                     ));
                 }
-                for ((name, low), high) in space.names.iter().zip(&space.low).zip(&space.high) {
+                for (index, (low, high)) in space.low.iter().zip(&space.high).enumerate() {
                     if low.is_nan() || high.is_nan() || low > high {
+                        let name = space.name(index);
                         return fail(format!("bounds of `{name}` must be ordered, got {low} and {high}"));
                     }
                 }
@@ -170,6 +239,27 @@ mod tests {
     }
 
     #[test]
+    fn a_shape_names_components_and_must_have_as_many() {
+        let image = Space::image(2, 3, 2);
+        image.validate().expect("a valid image");
+        assert_eq!((image.width(), image.shape()), (12, [2, 3, 2].as_slice()));
+        let Space::Box(mut space) = image else { unreachable!("images are boxes") };
+        let names = space.all_names();
+        assert_eq!((names[0].as_str(), names[11].as_str()), ("[0,0,0]", "[1,2,1]"));
+        // Spaces of files that were written before there were shapes are plain vectors, and plain vectors are written as before.
+        let plain = r#"{"Box":{"low":[0.0],"high":[1.0],"names":["x"]}}"#;
+        let read: Space = serde_json::from_str(plain).expect("it is a space");
+        assert_eq!(read, Space::uniform_box(0.0, 1.0, ["x"]));
+        assert_eq!(serde_json::to_string(&read).expect("it can be written"), plain);
+        space.low[7] = 300.0;
+        let error = Space::Box(space.clone()).validate().expect_err("300 is above 255").to_string();
+        assert!(error.contains("bounds of `[1,0,1]` must be ordered, got 300 and 255"), "{error}");
+        space.shape = vec![5];
+        let error = Space::Box(space).validate().expect_err("12 are not 5").to_string();
+        assert!(error.contains("a box of shape [5] needs 5 lower bounds, got 12"), "{error}");
+    }
+
+    #[test]
     fn sampled_numbers_are_uniform_between_all_kinds_of_bounds() {
         let rng = &mut crate::named_rng(0, "test", 0);
         let infinite = f32::INFINITY;
@@ -183,7 +273,7 @@ mod tests {
             (20.0, infinite, [20.0, 40.0]),
             (-infinite, -30.0, [-50.0, -30.0]),
         ] {
-            let space = BoxSpace { low: vec![low; 4000], high: vec![high; 4000], names: vec![] };
+            let space = BoxSpace { low: vec![low; 4000], high: vec![high; 4000], ..BoxSpace::default() };
             let mut row = vec![f32::NAN; 4000];
             space.sample(10.0, rng, &mut row);
             let [from, to] = [f64::from(from), f64::from(to)];

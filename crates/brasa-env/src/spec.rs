@@ -4,7 +4,7 @@ use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
 use crate::wrappers::RunningMoments;
-use crate::{EnvError, InvalidField, Space, field};
+use crate::{BoxSpace, EnvError, InvalidField, Space, field};
 
 /// The constants of a batch: spaces, sizes, and which slabs are written.
 ///
@@ -180,12 +180,15 @@ impl EnvSpec {
             let rule = "observations with a shared part, a fixed range or indices must not be normalized";
             return Err(EnvError::Space { rule: rule.into() });
         }
-        let names = match &self.obs {
-            Space::Box(space) => space.names.clone(),
-            other => (0..other.width()).map(|i| format!("obs_{i}")).collect(),
-        };
         let clip = RunningMoments::CLIP;
-        Ok(Self { obs: Space::uniform_box(-clip, clip, names), ..self.clone() })
+        let obs = match &self.obs {
+            Space::Box(space) => {
+                let n = space.low.len();
+                Space::Box(BoxSpace { low: vec![-clip; n], high: vec![clip; n], ..space.clone() })
+            }
+            other => Space::uniform_box(-clip, clip, (0..other.width()).map(|i| format!("obs_{i}"))),
+        };
+        Ok(Self { obs, ..self.clone() })
     }
 
     /// A copy with another number of environments.

@@ -1,8 +1,9 @@
 //! A building prepared for one set of rules: everything that is constant over episodes.
 
+use brasa_env::{InvalidField, field};
+
 use crate::bound::{SweepProblem, lower_bound};
 use crate::config::{MAX_RESPONDERS, MAX_TICKS, RulesConfig};
-use crate::timing::field_error;
 use crate::{EvacuationError, Layout, NodeKind, Timing, Topology};
 
 /// Most nodes of a building: times are kept between all pairs of them.
@@ -118,18 +119,20 @@ fn exchange(layout: &Layout, topology: &Topology, rules: &RulesConfig) -> Vec<f3
 /// Refuses what cannot be held, before it is.
 pub(crate) fn check_size(layout: &Layout) -> Result<(), EvacuationError> {
     let (nodes, people) = (layout.nodes.len(), layout.occupants.len());
-    if nodes > MAX_NODES {
-        let gib = 8.0 * (nodes as f64).powi(2) / f64::from(1 << 30);
-        let value = format!("{nodes}, whose times between all pairs take {gib:.1} GiB");
-        return Err(field_error(&format!("nodes of {}", layout.name), &format!("must be at most {MAX_NODES}"), value));
-    }
-    if people > MAX_PEOPLE {
-        return Err(field_error(
-            &format!("people in {}", layout.name),
-            &format!("must be at most {MAX_PEOPLE}"),
-            people,
-        ));
-    }
+    let gib = 8.0 * (nodes as f64).powi(2) / f64::from(1 << 30);
+    let value = format!("{nodes}, whose times between all pairs take {gib:.1} GiB");
+    field::rule(
+        nodes <= MAX_NODES,
+        format!("nodes of {}", layout.name),
+        format!("must be at most {MAX_NODES}"),
+        value,
+    )?;
+    field::rule(
+        people <= MAX_PEOPLE,
+        format!("people in {}", layout.name),
+        format!("must be at most {MAX_PEOPLE}"),
+        people,
+    )?;
     Ok(())
 }
 
@@ -141,7 +144,7 @@ fn check_times(layout: &Layout, timing: &Timing) -> Result<(), EvacuationError> 
             let (tick_secs, speed) = (timing.tick_secs, timing.speed_m_per_s);
             let rule = format!("must take at most {MAX_TICKS} ticks");
             let value = format!("{ticks} or more at {tick_secs:e} s per tick and {speed:e} m/s");
-            Err(field_error(&format!("{what} in {}", layout.name), &rule, value))
+            Err(InvalidField::new(format!("{what} in {}", layout.name), rule, value).into())
         }
     };
     for edge in &layout.edges {

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::timing::field_error;
+use brasa_env::field;
+
 use crate::{EvacuationError, Mobility, Sweeps, Timing};
 
 /// Largest team.
@@ -338,10 +339,13 @@ impl RulesConfig {
     /// [`EvacuationError::Field`] naming the field, its rule and the value.
     pub fn validate(&self) -> Result<(), EvacuationError> {
         let [fewest, most] = self.responders;
-        if !(1 <= fewest && fewest <= most && most <= MAX_RESPONDERS) {
-            let value = format!("{fewest} and {most}");
-            return Err(field_error("responders", "must be two ordered numbers from 1 to 8", value));
-        }
+        let value = format!("{fewest} and {most}");
+        field::rule(
+            1 <= fewest && fewest <= most && most <= MAX_RESPONDERS,
+            "responders",
+            "must be two ordered numbers from 1 to 8",
+            value,
+        )?;
         self.timing.validate()?;
         let (hazards, occupants, crew, knowledge) = (&self.hazards, &self.occupants, &self.crew, &self.knowledge);
         for (field, value) in [
@@ -353,9 +357,7 @@ impl RulesConfig {
             ("occupants.flow_per_m_s", occupants.flow_per_m_s),
             ("crew.wait_secs", crew.wait_secs),
         ] {
-            if !(value > 0.0 && value.is_finite()) {
-                return Err(field_error(field, "must be positive", value));
-            }
+            field::rule(value > 0.0 && value.is_finite(), field, "must be positive", value)?;
         }
         for (field, value) in [
             ("knowledge.loss", knowledge.loss),
@@ -370,9 +372,7 @@ impl RulesConfig {
             ("occupants.unaware_share", occupants.unaware_share),
             ("occupants.smoke_noticed", occupants.smoke_noticed),
         ] {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(field_error(field, "must be in [0, 1]", value));
-            }
+            field::rule((0.0..=1.0).contains(&value), field, "must be in [0, 1]", value)?;
         }
         let durations = [
             ("timeout_secs", self.timeout_secs),
@@ -400,41 +400,39 @@ impl RulesConfig {
         ];
         let radius = [("knowledge.radius_m", knowledge.radius_m.unwrap_or(0.0))];
         for (field, value) in durations.into_iter().chain(factors).chain(radius) {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(field_error(field, "must not be negative", value));
-            }
+            field::rule(value >= 0.0 && value.is_finite(), field, "must not be negative", value)?;
         }
         let tick_secs = self.timing.tick_secs;
         for (field, secs) in durations {
-            if secs / tick_secs > f64::from(MAX_TICKS) {
-                let value = format!("{secs:e} s, which are {:.3e} ticks", secs / tick_secs);
-                let rule = format!("must be at most {MAX_TICKS} ticks of `timing.tick_secs`, {tick_secs:e} s");
-                return Err(field_error(field, &rule, value));
-            }
+            let value = format!("{secs:e} s, which are {:.3e} ticks", secs / tick_secs);
+            let rule = format!("must be at most {MAX_TICKS} ticks of `timing.tick_secs`, {tick_secs:e} s");
+            field::rule(secs / tick_secs <= f64::from(MAX_TICKS), field, rule, value)?;
         }
         for (field, value) in factors {
-            if value > MAX_WEIGHT {
-                return Err(field_error(field, &format!("must be at most {MAX_WEIGHT}"), format!("{value:e}")));
-            }
+            field::rule(value <= MAX_WEIGHT, field, format!("must be at most {MAX_WEIGHT}"), format!("{value:e}"))?;
         }
         for (field, values) in [
             ("occupants.speeds_m_per_s", &occupants.speeds_m_per_s),
             ("occupants.vulnerability", &occupants.vulnerability),
             ("occupants.weights", &occupants.weights),
         ] {
-            if values.iter().any(|value| !(*value > 0.0 && *value <= MAX_WEIGHT)) {
-                let rule = format!("must be positive and at most {MAX_WEIGHT}");
-                return Err(field_error(field, &rule, format!("{values:?}")));
-            }
+            let rule = format!("must be positive and at most {MAX_WEIGHT}");
+            field::rule(
+                values.iter().all(|value| *value > 0.0 && *value <= MAX_WEIGHT),
+                field,
+                rule,
+                format!("{values:?}"),
+            )?;
         }
-        if occupants.tenable_health.iter().any(|value| !(0.0..100.0).contains(value)) {
-            let value = format!("{:?}", occupants.tenable_health);
-            return Err(field_error("occupants.tenable_health", "must be in [0, 100)", value));
-        }
-        if !(1..=MAX_ESCORTED).contains(&crew.capacity) {
-            let rule = format!("must be from 1 to {MAX_ESCORTED}");
-            return Err(field_error("crew.capacity", &rule, crew.capacity));
-        }
+        let value = format!("{:?}", occupants.tenable_health);
+        field::rule(
+            occupants.tenable_health.iter().all(|value| (0.0..100.0).contains(value)),
+            "occupants.tenable_health",
+            "must be in [0, 100)",
+            value,
+        )?;
+        let rule = format!("must be from 1 to {MAX_ESCORTED}");
+        field::rule((1..=MAX_ESCORTED).contains(&crew.capacity), "crew.capacity", rule, crew.capacity)?;
         Ok(())
     }
 

@@ -39,9 +39,7 @@ impl EvacuationConfig {
     pub fn validate(&self) -> Result<(), EvacuationError> {
         if let Buildings::Generated(generated) = &self.buildings {
             generated.generator.validate()?;
-            if generated.count == 0 {
-                return Err(crate::timing::field_error("buildings.generated.count", "must be at least 1", 0));
-            }
+            field::rule(generated.count != 0, "buildings.generated.count", "must be at least 1", 0)?;
             field::at_most("buildings.generated.count", generated.count as u64, MAX_BUILDINGS)?;
         }
         self.rules.validate()
@@ -148,9 +146,7 @@ impl Evacuation {
     /// [`EvacuationError`] if a setting or building cannot be used, or there is none.
     pub fn with_layouts(config: EvacuationConfig, layouts: Vec<Layout>) -> Result<Self, EvacuationError> {
         config.rules.validate()?;
-        if layouts.is_empty() {
-            return Err(crate::timing::field_error("buildings", "must hold at least one building", "none"));
-        }
+        field::rule(!layouts.is_empty(), "buildings", "must hold at least one building", "none")?;
         let buildings: Result<Vec<_>, _> =
             layouts.into_iter().map(|layout| Building::new(layout, &config.rules)).collect();
         let (rules, buildings) = (Arc::new(config.rules.clone()), Arc::new(buildings?));

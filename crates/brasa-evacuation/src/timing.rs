@@ -1,6 +1,6 @@
 //! Durations of walking and searching.
 
-use brasa_env::InvalidField;
+use brasa_env::field;
 use serde::{Deserialize, Serialize};
 
 use crate::{Edge, EvacuationError, Node};
@@ -83,13 +83,14 @@ impl Timing {
             ("speed_m_per_s", self.speed_m_per_s),
             ("search_secs_per_m2", self.search_secs_per_m2),
         ] {
-            if !(value > 0.0 && value.is_finite()) {
-                return Err(field_error(field, "must be positive", value));
-            }
+            field::rule(value > 0.0 && value.is_finite(), field, "must be positive", value)?;
         }
-        if !(0.0..1.0).contains(&self.slope_slowdown) {
-            return Err(field_error("slope_slowdown", "must be in [0, 1)", self.slope_slowdown));
-        }
+        field::rule(
+            (0.0..1.0).contains(&self.slope_slowdown),
+            "slope_slowdown",
+            "must be in [0, 1)",
+            self.slope_slowdown,
+        )?;
         Ok(())
     }
 
@@ -131,10 +132,6 @@ impl Timing {
             Motion::Metric => (ticks - 1e-9).ceil().max(1.0) as u32,
         }
     }
-}
-
-pub(crate) fn field_error(field: &str, rule: &str, value: impl std::fmt::Display) -> EvacuationError {
-    InvalidField::new(field.to_owned(), rule.to_owned(), value).into()
 }
 
 #[cfg(test)]

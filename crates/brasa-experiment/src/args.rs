@@ -172,6 +172,9 @@ pub struct EvalArgs {
     /// Evaluates the policy with the best evaluation during training instead of the last one
     #[arg(long)]
     pub best: bool,
+    /// Samples the actions of a stochastic policy as during training, instead of the most likely ones
+    #[arg(long)]
+    pub sampled: bool,
     /// Number of episodes [default: chosen by the scenario, 1 for a video]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub episodes: Option<u64>,

@@ -42,7 +42,7 @@ fn summary(experiment: &Experiment<'_>, policy: &ExportedPolicy) -> String {
 /// Names of the components of a space; a choice has one.
 fn names(space: &Space) -> Vec<String> {
     match space {
-        Space::Box(space) => space.names.clone(),
+        Space::Box(space) => space.all_names(),
         Space::Discrete(_) => vec!["action".into()],
         Space::MultiDiscrete(heads) => (0..heads.len()).map(|i| format!("choice_{i}")).collect(),
     }

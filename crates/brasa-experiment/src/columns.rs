@@ -39,8 +39,8 @@ pub(crate) fn columns(space: &Space) -> Vec<Column> {
         Space::Box(space) => {
             let finite = |bound: &f32| bound.is_finite().then_some(*bound);
             let bounds = space.low.iter().zip(&space.high).map(|(low, high)| (finite(low), finite(high)));
-            let named = space.names.iter().zip(bounds);
-            named.map(|(name, (low, high))| Column { name: name.clone(), unit: unit(name), low, high }).collect()
+            let named = space.all_names().into_iter().zip(bounds);
+            named.map(|(name, (low, high))| Column { unit: unit(&name), name, low, high }).collect()
         }
         Space::Discrete(n) => vec![choice((0, n), true)],
         Space::MultiDiscrete(heads) => heads.iter().enumerate().map(|head| choice(head, false)).collect(),

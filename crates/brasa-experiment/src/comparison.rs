@@ -42,6 +42,8 @@ pub(crate) struct ComparisonSetup<'a> {
     pub training_data: Option<TrainingData>,
     /// Whether the policy was chosen by evaluations during training.
     pub is_best: bool,
+    /// Whether the actions of the policy are sampled.
+    pub is_sampled: bool,
     /// Files of the scenario with another content than in training.
     pub changed_files: Vec<PathBuf>,
 }
@@ -66,6 +68,7 @@ impl<'a> ComparisonSetup<'a> {
             metrics: &[],
             training_data: None,
             is_best: false,
+            is_sampled: false,
             changed_files: Vec::new(),
         }
     }
@@ -105,7 +108,7 @@ impl<'a> ComparisonSetup<'a> {
         }
         let mut adapted = None;
         if let Some(policy) = self.policy {
-            let (policy, outcomes) = play(scenario, policy, &evaluation(TRAINED, n_episodes))?;
+            let (policy, outcomes) = play(scenario, policy, self.is_sampled, &evaluation(TRAINED, n_episodes))?;
             adapted = Some(policy);
             played.push(ControllerOutcomes { name: TRAINED.to_owned(), kind: None, outcomes });
         }
@@ -120,6 +123,9 @@ impl<'a> ComparisonSetup<'a> {
         let mut about = about_episodes(scenario, self.n_episodes, n_episodes, exposure);
         if self.is_best && scenario.n_distinct_episodes().is_some() {
             about.push_str(" The policy was chosen by its return in these episodes.");
+        }
+        if self.is_sampled {
+            about.push_str(" The actions of the policy were sampled.");
         }
         if let Some(sentence) = about_changed(&self.changed_files) {
             about = format!("{about} {sentence}");
@@ -154,15 +160,16 @@ fn in_parts(scenario: &dyn Scenario, baseline: &str, evaluation: &Evaluation) ->
     Ok(outcomes)
 }
 
-/// Adapts the policy to `scenario` and plays its episodes.
+/// Adapts the policy to `scenario` and plays its episodes; `is_sampled` is whether its actions are sampled.
 pub(crate) fn play(
     scenario: &dyn Scenario,
     policy: &LoadedPolicy,
+    is_sampled: bool,
     evaluation: &Evaluation,
 ) -> Result<(LoadedPolicy, Vec<Outcome>), ExperimentError> {
     let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();
     let policy = policy.adapted(&spec, &scenario.extensions())?;
-    let mut controller = policy.controller(&spec);
+    let mut controller = policy.controller_that(is_sampled, &spec, evaluation.seed)?;
     let _view = WaitView::episodes(TRAINED, evaluation.episodes.end - evaluation.episodes.start);
     let outcomes = scenario.evaluate(Who::Controller(&mut *controller), evaluation);
     let outcomes = outcomes.map_err(ExperimentError::of_running)?;

@@ -8,6 +8,7 @@ use brasa_core::{ObsForm, Policy, PolicyController, PolicyState};
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, Controller, EnvError, EnvSpec, Extensions, InvalidField, field};
 use brasa_export::{ExportedPolicy, Layer};
+use brasa_nn::Sampling;
 use brasa_train::{Checkpoint, restore_moments};
 use burn::tensor::{Device, Tensor};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
@@ -206,6 +207,29 @@ impl LoadedPolicy {
         self.actor.controller(&Self { spec: spec.clone(), ..self.clone() })
     }
 
+    /// [`LoadedPolicy::controller`] that samples actions as during training, with random numbers from `seed`; `None` for a deterministic policy,
+    /// such as those of DQN and TD3 and those that were exported.
+    pub fn sampling_controller(&self, spec: &EnvSpec, seed: u64) -> Option<Box<dyn Controller>> {
+        self.actor.sampling_controller(&Self { spec: spec.clone(), ..self.clone() }, seed)
+    }
+
+    /// A controller that samples or not.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Input`] for a deterministic policy that is to sample.
+    pub(crate) fn controller_that(
+        &self,
+        samples: bool,
+        spec: &EnvSpec,
+        seed: u64,
+    ) -> Result<Box<dyn Controller>, ExperimentError> {
+        let none = "the policy is deterministic: it has no actions to sample (leave out --sampled)";
+        match samples {
+            true => self.sampling_controller(spec, seed).ok_or_else(|| ExperimentError::Input(none.into())),
+            false => Ok(self.controller(spec)),
+        }
+    }
+
     /// The policy with the same weights for a scenario with other extensions, such as other graphs.
     ///
     /// # Errors
@@ -265,6 +289,10 @@ pub(crate) trait Actor: Send + Sync {
     fn boxed(&self) -> Box<dyn Actor>;
     /// For environments of the spec of `of`.
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller>;
+    /// [`Actor::controller`] that samples; `None` for a deterministic policy.
+    fn sampling_controller(&self, _of: &LoadedPolicy, _seed: u64) -> Option<Box<dyn Controller>> {
+        None
+    }
     /// See [`Policy::state_width`].
     fn state_width(&self) -> usize {
         0
@@ -306,6 +334,11 @@ where
         Box::new(PolicyController::new(self.acting.policy().clone(), &of.spec, of.moments.clone(), &of.device))
     }
 
+    fn sampling_controller(&self, of: &LoadedPolicy, seed: u64) -> Option<Box<dyn Controller>> {
+        let policy = Sampling::new(self.acting.policy().clone(), seed, &of.device)?;
+        Some(Box::new(PolicyController::new(policy, &of.spec, of.moments.clone(), &of.device)))
+    }
+
     fn state_width(&self) -> usize {
         self.acting.policy().state_width()
     }
@@ -341,8 +374,11 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brasa_core::Greedy;
     use brasa_env::{Space, named_rng};
-    use brasa_nn::{ActorCriticConfig, MlpActorCritic, RecurrentActorCritic, RecurrentActorCriticConfig};
+    use brasa_nn::{
+        ActorCriticConfig, MlpActorCritic, QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig,
+    };
     use burn::module::Module;
     use rand::RngExt;
 
@@ -424,6 +460,33 @@ mod tests {
         assert_eq!(error, "`state` must have the shape [1, 16] for these rows, got [2, 16]");
         let error = policy.exported().expect_err("no form").to_string();
         assert_eq!(error, "this network cannot be exported: it remembers, and exported policies have no memory");
+    }
+
+    #[test]
+    fn stochastic_policies_can_be_sampled_and_deterministic_ones_cannot() {
+        let (device, rng) = (brasa_test::device(), &mut named_rng(0, "test", 0));
+        let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["x"]), Space::Discrete(2), 50);
+        let config = ActorCriticConfig::default();
+        let network = MlpActorCritic::new(&config, &spec.obs, &spec.action, &device, rng).expect("valid");
+        let policy = LoadedPolicy::new(network, &spec, None, &device, |policy, _| Ok(policy.clone()));
+        let act = |mut controller: Box<dyn Controller>| {
+            let mut actions = Array2::zeros((50, 1));
+            controller.act(&BatchSlabs::new(&spec), actions.view_mut()).expect("it acts");
+            actions
+        };
+        let sampled = |seed| act(policy.controller_that(true, &spec, seed).expect("it is stochastic"));
+        assert_eq!(sampled(1), sampled(1));
+        assert_ne!(sampled(1), sampled(2));
+        // The observations are equal, so the most likely actions are.
+        let greedy = act(policy.controller_that(false, &spec, 1).expect("it acts"));
+        assert!(greedy.iter().all(|action| *action == greedy[[0, 0]]), "{greedy}");
+        assert!((10.0..40.0).contains(&sampled(1).sum()), "untrained actions are about equally likely");
+
+        let values = QNetwork::new(&QNetworkConfig::default(), &spec.obs, &spec.action, &device, rng).expect("valid");
+        let policy = LoadedPolicy::new(Greedy(values), &spec, None, &device, |policy, _| Ok(policy.clone()));
+        let error = policy.controller_that(true, &spec, 1).err().map(|error| error.to_string());
+        let expected = "the policy is deterministic: it has no actions to sample (leave out --sampled)";
+        assert_eq!(error.as_deref(), Some(expected));
     }
 
     /// Threads share a policy, and one environment is served without arrays.

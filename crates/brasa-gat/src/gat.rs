@@ -1,6 +1,6 @@
 //! Graph attention.
 
-use brasa_core::env::InvalidField;
+use brasa_core::env::field;
 use brasa_kernels::graph_attention;
 use brasa_nn::{Init, affine, leaf};
 use burn::module::{Module, Param};
@@ -63,19 +63,12 @@ impl GatConfig {
     /// [`GatError::Field`] with the first that is outside its rule.
     pub fn validate(&self) -> Result<(), GatError> {
         for (field, value) in [("inputs", self.inputs), ("outputs", self.outputs), ("heads", self.heads)] {
-            if value == 0 {
-                return Err(GatError::Field(InvalidField::new(field, "must be at least 1", "0")));
-            }
+            field::at_least_one(field, value as u64)?;
         }
-        if !(0.0..1.0).contains(&self.negative_slope) {
-            let value = self.negative_slope.to_string();
-            return Err(GatError::Field(InvalidField::new("negative_slope", "must be in [0, 1)", value)));
-        }
-        if self.share_weights && self.version == Version::V1 {
-            let (rule, value) = ("is for version v2, whose ends have weights of their own", "true");
-            return Err(GatError::Field(InvalidField::new("share_weights", rule, value)));
-        }
-        Ok(())
+        let slope = self.negative_slope;
+        field::rule((0.0..1.0).contains(&slope), "negative_slope", "must be in [0, 1)", slope)?;
+        let holds = !self.share_weights || self.version == Version::V2;
+        Ok(field::rule(holds, "share_weights", "is for version v2, whose ends have weights of their own", "true")?)
     }
 }
 

@@ -235,7 +235,7 @@ impl GymVec {
     fn not_finite<'a>(&self, obs: impl IntoIterator<Item = (usize, &'a f32)>, env: usize) -> GymError {
         let (column, value) = obs.into_iter().find(|(_, value)| !value.is_finite()).expect("one is not finite");
         let Space::Box(space) = &self.spec.obs else { unreachable!("observations are boxes") };
-        self.bad_number(env, format!("observation `{}`", space.names[column]), f64::from(*value))
+        self.bad_number(env, format!("observation `{}`", space.name(column)), f64::from(*value))
     }
 
     fn bad_number(&self, env: usize, what: String, value: f64) -> GymError {

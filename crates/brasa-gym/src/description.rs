@@ -37,6 +37,9 @@ struct Bounds {
     names: Vec<String>,
     low: Vec<Option<f32>>,
     high: Vec<Option<f32>>,
+    /// Of one array with two or more dimensions.
+    #[serde(default)]
+    shape: Vec<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -51,7 +54,9 @@ impl Bounds {
     /// The space; `bound` replaces infinite bounds.
     fn space(&self, bound: f32) -> Space {
         let or = |bounds: &[Option<f32>], other: f32| bounds.iter().map(|bound| bound.unwrap_or(other)).collect();
-        Space::Box(BoxSpace { low: or(&self.low, -bound), high: or(&self.high, bound), names: self.names.clone() })
+        let names = if self.shape.is_empty() { self.names.clone() } else { Vec::new() };
+        let (low, high) = (or(&self.low, -bound), or(&self.high, bound));
+        Space::Box(BoxSpace { low, high, names, shape: self.shape.clone() })
     }
 }
 

@@ -25,7 +25,7 @@ impl ActionBounds {
             ));
         };
         if let Some(index) = (0..space.low.len()).find(|i| !(space.low[*i].is_finite() && space.high[*i].is_finite())) {
-            let name = &space.names[index];
+            let name = space.name(index);
             return Err(NnError::Space(format!("this policy needs finite bounds, but action `{name}` has none")));
         }
         Ok(Self { low: space.low.clone(), high: space.high.clone() })

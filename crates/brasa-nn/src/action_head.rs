@@ -41,7 +41,7 @@ impl Heads {
             Space::Box(space) => {
                 let unbounded = space.low.iter().chain(&space.high).position(|bound| !bound.is_finite());
                 if let (true, Some(index)) = (squash, unbounded) {
-                    let name = &space.names[index % space.names.len()];
+                    let name = space.name(index % space.low.len());
                     return Err(NnError::Space(format!("`squash` needs finite bounds, but action `{name}` has none")));
                 }
                 Self::Real { low: space.low.clone(), high: space.high.clone(), squash }

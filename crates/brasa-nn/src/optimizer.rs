@@ -1,6 +1,6 @@
 //! Adam and RMSprop, on plain memory and on tensors.
 
-use brasa_core::env::InvalidField;
+use brasa_core::env::field;
 use brasa_core::read_back;
 use brasa_kernels::{AdamStep, adam};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -178,7 +178,7 @@ impl RmsPropConfig {
 }
 
 fn check(field: &'static str, value: f64, sound: bool, rule: &'static str) -> Result<(), NnError> {
-    if sound { Ok(()) } else { Err(NnError::Field(InvalidField::new(field, rule, value.to_string()))) }
+    Ok(field::rule(sound, field, rule, value)?)
 }
 
 fn share(field: &'static str, value: f64) -> Result<(), NnError> {

@@ -1,7 +1,7 @@
 //! An actor-critic that sees its last observations.
 
 use brasa_core::analytic::ByResults;
-use brasa_core::env::{BoxSpace, Space, field};
+use brasa_core::env::{Space, field};
 use brasa_core::{
     ActorCritic, Decision, Evaluation, Explore, NetworkSizes, NoiseSpec, Obs, Policy, PolicyState, Sequences,
 };
@@ -75,9 +75,7 @@ impl WindowActorCritic {
         let (obs_width, frames) = (obs_space.width(), config.frames);
         let bytes = 4.0 * obs_width as f64 * frames as f64;
         field::fits_in_memory("frames", frames, bytes)?;
-        let width = obs_width * frames;
-        let all = (vec![f32::NEG_INFINITY; width], vec![f32::INFINITY; width], vec![String::new(); width]);
-        let window = Space::Box(BoxSpace { low: all.0, high: all.1, names: all.2 });
+        let window = Space::shaped(f32::NEG_INFINITY, f32::INFINITY, [frames, obs_width]);
         let network = MlpActorCritic::new(&config.network, &window, action_space, device, rng)?;
         Ok(Self { network, obs_width, frames })
     }

@@ -7,7 +7,6 @@ use brasa_env::{
     field,
 };
 
-use crate::error::fail;
 use crate::{EnergyError, Ledger};
 
 /// A figure with a ratio to `reference` in each episode.
@@ -28,10 +27,7 @@ pub fn foresight_baselines() -> [Baseline; 2] {
 
 /// Rejects the key `optimum` of a config where the scenario was compiled without linear programs.
 pub fn check_optimum(wanted: bool, is_compiled: bool) -> Result<(), EnergyError> {
-    match wanted && !is_compiled {
-        true => fail("optimum", "needs the feature `optimum` of the crate", wanted),
-        false => Ok(()),
-    }
+    Ok(field::rule(!wanted || is_compiled, "optimum", "needs the feature `optimum` of the crate", wanted)?)
 }
 
 /// Rejects an empty batch.

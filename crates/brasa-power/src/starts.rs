@@ -1,6 +1,8 @@
 //! Where episodes start.
 
-use crate::{EnergyError, error::fail};
+use brasa_env::field;
+
+use crate::EnergyError;
 
 /// Places at which episodes may start, such as days or rows: blocks of consecutive places with gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,17 +27,13 @@ impl Starts {
         available: usize,
         length: usize,
         (unit, every): (usize, usize),
-        fields: [&str; 2],
+        fields: [&'static str; 2],
     ) -> Result<Self, EnergyError> {
         let (block, period) = (every.saturating_sub(1) * unit, every * unit);
-        if every < 2 || period > available {
-            let rule = format!("must be at least 2 and at most {}, as many as the data have", available / unit);
-            return fail(fields[0], &rule, every);
-        }
-        if length > block {
-            let rule = format!("must be at most {block}, between two parts that are held out");
-            return fail(fields[1], &rule, length);
-        }
+        let rule = format!("must be at least 2 and at most {}, as many as the data have", available / unit);
+        field::rule(every >= 2 && period <= available, fields[0], rule, every)?;
+        let rule = format!("must be at most {block}, between two parts that are held out");
+        field::rule(length <= block, fields[1], rule, length)?;
         let per_block = block - length + 1;
         let rest = (available % period).min(block);
         let n = available / period * per_block + (rest + 1).saturating_sub(length);

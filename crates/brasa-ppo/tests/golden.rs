@@ -1,15 +1,16 @@
-//! One update, its losses and logged metrics equal those of Stable-Baselines3 (`scripts/record_ppo.py`), and of sb3-contrib's RecurrentPPO
+//! One update, its losses and logged metrics equal those of Stable-Baselines3 (`scripts/record_ppo.py`,
+//! `scripts/record_cnn_ppo.py`), and of sb3-contrib's RecurrentPPO
 //! (`scripts/record_recurrent_ppo.py`).
 #![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;
 
 use brasa_buffers::{Discounts, Rollout, RolloutBuffer};
-use brasa_core::env::{Space, named_rng};
+use brasa_core::env::{EnvSpec, Space, named_rng};
 use brasa_core::{ActorCritic, Decision, Learner, Obs, PolicyState, Progress, Schedule, StepBatch, Successor};
 use brasa_nn::{
-    ActorCriticConfig, MlpActorCritic, NamedParam, RecurrentActorCritic, RecurrentActorCriticConfig, load_params,
-    named_params,
+    ActorCriticConfig, CnnActorCritic, CnnActorCriticConfig, CnnLayers, ConvolutionConfig, MlpActorCritic, NamedParam,
+    RecurrentActorCritic, RecurrentActorCriticConfig, load_params, named_params,
 };
 use brasa_ppo::{Ppo, PpoConfig};
 use brasa_test::spec_of_rows;
@@ -234,6 +235,26 @@ fn one_update_through_time_equals_sb3_contrib() {
             ..Default::default()
         };
         let network = RecurrentActorCritic::new(&config, &obs_space(), &action, &device.clone().autodiff(), rng);
+        update_as_recorded(&golden, name, network.expect("the config is valid"), batch);
+    }
+}
+
+#[test]
+fn one_update_with_convolutions_equals_stable_baselines3() {
+    let golden: Golden =
+        serde_json::from_str(include_str!("data/sb3_cnn_update.json")).expect("the recorded file is valid");
+    let convolution = |filters, kernel, stride, padding| ConvolutionConfig { filters, kernel, stride, padding };
+    let config = CnnActorCriticConfig {
+        layers: CnnLayers::Convolutions(vec![convolution(3, 4, 2, 0), convolution(4, 2, 1, 1)]),
+        hidden: vec![6],
+        ..Default::default()
+    };
+    let device = brasa_test::device();
+    let spec = EnvSpec::new(Space::shaped(0.0, 255.0, [2, 9, 10]), Space::Discrete(3), golden.n_rows);
+    for (name, case) in &golden.cases {
+        let batch = rollout(&golden, case, 1, &device);
+        let rng = &mut named_rng(0, "weights", 0);
+        let network = CnnActorCritic::convolutional(&config, &spec, &device.clone().autodiff(), rng);
         update_as_recorded(&golden, name, network.expect("the config is valid"), batch);
     }
 }

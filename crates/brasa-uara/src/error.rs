@@ -33,8 +33,3 @@ impl From<UaraError> for EnvError {
         }
     }
 }
-
-/// Rejects a setting.
-pub(crate) fn fail<T>(field: &str, rule: &str, value: impl ToString) -> Result<T, UaraError> {
-    Err(InvalidField::new(field.to_owned(), rule.to_owned(), value).into())
-}

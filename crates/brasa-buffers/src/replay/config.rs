@@ -1,7 +1,7 @@
 //! Settings of a replay buffer, and errors.
 
 use brasa_core::Schedule;
-use brasa_core::env::{EnvSpec, InvalidField};
+use brasa_core::env::{EnvSpec, InvalidField, field};
 use brasa_device::DeviceError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -100,10 +100,6 @@ fn interval_text(interval: u64) -> String {
     if interval == EnvSpec::NEVER { "`EnvSpec::NEVER`".to_owned() } else { interval.to_string() }
 }
 
-fn fail(field: &'static str, rule: &'static str, value: impl ToString) -> Result<(), BufferError> {
-    Err(BufferError::Field(InvalidField::new(field, rule, value.to_string())))
-}
-
 impl ReplayConfig {
     /// Checks every field.
     ///
@@ -111,15 +107,12 @@ impl ReplayConfig {
     /// [`BufferError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), BufferError> {
         for (field, value) in [("capacity", self.capacity), ("n_step", self.n_step)] {
-            if value == 0 {
-                return fail(field, "must be at least 1", value);
-            }
+            field::rule(value != 0, field, "must be at least 1", value)?;
         }
-        if let Precision::U8 { low, high } = self.precision
-            && !(low.is_finite() && high.is_finite() && low < high && (high - low).is_finite())
-        {
+        if let Precision::U8 { low, high } = self.precision {
+            let holds = low.is_finite() && high.is_finite() && low < high && (high - low).is_finite();
             let rule = "must have finite ends at a finite distance, `low` below `high`";
-            return fail("precision", rule, format!("{low} to {high}"));
+            field::rule(holds, "precision", rule, format!("{low} to {high}"))?;
         }
         self.prioritized.as_ref().map_or(Ok(()), PrioritizedConfig::validate)
     }
@@ -131,18 +124,15 @@ impl PrioritizedConfig {
     /// # Errors
     /// [`BufferError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), BufferError> {
-        if !(self.alpha.is_finite() && self.alpha >= 0.0) {
-            return fail("alpha", "must be finite and at least 0", self.alpha);
-        }
-        if let Some(rule) = self.beta.broken_rule() {
-            return fail("beta", rule, self.beta);
-        }
-        if self.beta.largest() > 1.0 {
-            return fail("beta", "must be in [0, 1]", self.beta);
-        }
-        if !(self.epsilon.is_finite() && self.epsilon > 0.0) {
-            return fail("epsilon", "must be finite and above 0", self.epsilon);
-        }
+        field::rule(self.alpha.is_finite() && self.alpha >= 0.0, "alpha", "must be finite and at least 0", self.alpha)?;
+        self.beta.check("beta")?;
+        field::rule(self.beta.largest() <= 1.0, "beta", "must be in [0, 1]", self.beta)?;
+        field::rule(
+            self.epsilon.is_finite() && self.epsilon > 0.0,
+            "epsilon",
+            "must be finite and above 0",
+            self.epsilon,
+        )?;
         Ok(())
     }
 }

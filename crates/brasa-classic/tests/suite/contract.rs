@@ -4,7 +4,7 @@ use brasa_classic::probe::{
     ActionReward, ConstantReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity,
     MultiDiscreteIdentity, ObservationReward,
 };
-use brasa_classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
+use brasa_classic::{Acrobot, CartPole, Catch, MountainCar, MountainCarContinuous, Pendulum};
 use brasa_env::{Env, EnvVec, check_env};
 
 fn check<E: Env + Default>(name: &str) {
@@ -18,6 +18,7 @@ fn classic_control() {
     check::<MountainCar>("mountain car");
     check::<MountainCarContinuous>("mountain car, continuous");
     check::<Acrobot>("acrobot");
+    check::<Catch>("catch");
 }
 
 #[test]

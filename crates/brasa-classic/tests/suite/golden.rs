@@ -1,6 +1,6 @@
 //! Replays trajectories recorded from Gymnasium by `scripts/record_gymnasium.py`.
 
-use brasa_classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
+use brasa_classic::{Acrobot, CartPole, Catch, MountainCar, MountainCarContinuous, Pendulum};
 use brasa_env::{Env, episode_rng};
 use ndarray::{Array1, array};
 use serde::Deserialize;
@@ -74,6 +74,21 @@ fn pendulum_matches() {
     let beyond = |episode: &Episode| episode.actions.iter().any(|torque| torque.abs() > 2.0);
     assert!(episodes.iter().any(beyond), "torques beyond the limit are part of the recording");
     assert!(episodes.iter().flat_map(|e| &e.observations).any(|obs| obs[2].abs() == 8.0), "so is the speed limit");
+}
+
+/// Recorded from bsuite by `scripts/record_catch.py`.
+#[test]
+fn catch_matches() {
+    let episodes: Vec<Episode> =
+        serde_json::from_str(include_str!("../data/catch.json")).expect("the recording is well-formed");
+    for episode in &episodes {
+        let s = &episode.initial_state;
+        let largest = replay(Catch::at(Default::default(), [s[0], s[1], s[2]]), episode);
+        assert_eq!(largest, 0.0, "{}", episode.name);
+    }
+    assert_eq!(ends(&episodes), episodes.len());
+    let caught = episodes.iter().filter(|episode| episode.rewards.last() == Some(&1.0)).count();
+    assert!((3..episodes.len()).contains(&caught), "{caught} of {}", episodes.len());
 }
 
 fn ends(episodes: &[Episode]) -> usize {

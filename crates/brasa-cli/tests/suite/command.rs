@@ -54,6 +54,11 @@ fn a_run_leaves_everything_and_eval_repeats_its_result() {
 
     let again = json(&succeed(&["eval", arg(&out), "--json"]));
     assert_eq!(again["controllers"], trained["controllers"]);
+    let sampled = || json(&succeed(&["eval", arg(&out), "--sampled", "--json"]));
+    let first = sampled();
+    assert_eq!(first["controllers"], sampled()["controllers"], "equal seeds give equal actions");
+    assert_ne!(first["controllers"]["trained"], trained["controllers"]["trained"]);
+    assert_eq!(first["controllers"]["idle"], trained["controllers"]["idle"]);
 }
 
 #[test]

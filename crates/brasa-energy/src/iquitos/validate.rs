@@ -6,8 +6,9 @@ use super::config::{
 };
 use std::path::PathBuf;
 
-use crate::check::{check, efficiency, not_negative, scale, scale_or_zero, within};
-use brasa_env::field;
+use crate::check::{efficiency, not_negative, scale, scale_or_zero};
+use brasa_env::InvalidField;
+use brasa_env::field::{self, within};
 use brasa_power::{EnergyError, scenario::check_optimum};
 
 /// Most sockets of a class: each is four numbers of an observation.
@@ -20,45 +21,45 @@ impl IquitosConfig {
     /// [`EnergyError::Field`] with the field, its rule and its value.
     pub fn validate(&self) -> Result<(), EnergyError> {
         let steps_per_year = self.steps_per_year();
-        check(
+        field::rule(
+            self.step_minutes > 0 && 60 % self.step_minutes == 0,
             "step_minutes",
             "must divide 60",
             self.step_minutes,
-            self.step_minutes > 0 && 60 % self.step_minutes == 0,
         )?;
         if let Some(steps) = self.episode_steps {
             let rule = "must be between 1 and the steps of a year";
-            check("episode_steps", rule, steps, (1..=steps_per_year).contains(&steps))?;
+            field::rule((1..=steps_per_year).contains(&steps), "episode_steps", rule, steps)?;
         }
         check_optimum(self.optimum, cfg!(feature = "optimum"))?;
         let is_linear = self.reward.kind != RewardKind::Seed;
-        check("reward.kind", "must not be `seed` for `optimum`", "seed", !self.optimum || is_linear)?;
+        field::rule(!self.optimum || is_linear, "reward.kind", "must not be `seed` for `optimum`", "seed")?;
         let can_start = !self.random_start || self.episode_steps.is_some();
-        check("random_start", "needs `episode_steps`", self.random_start, can_start)?;
+        field::rule(can_start, "random_start", "needs `episode_steps`", self.random_start)?;
         self.validate_files()?;
         self.pv.validate(self.files.pv.is_none())?;
         self.battery.validate()?;
         self.mall.validate()?;
         self.vehicles.validate()?;
         self.grid.validate()?;
-        check("reward.shaped", "must be false for `seed`", self.reward.shaped, !self.reward.shaped || is_linear)?;
+        field::rule(!self.reward.shaped || is_linear, "reward.shaped", "must be false for `seed`", self.reward.shaped)?;
         for (name, weight) in &self.reward.weights()[5..] {
-            check(&format!("reward.{name}"), "must be 0 for `seed`", weight, is_linear || *weight == 0.0)?;
+            field::rule(is_linear || *weight == 0.0, format!("reward.{name}"), "must be 0 for `seed`", weight)?;
         }
-        self.reward.validate()
+        Ok(self.reward.validate()?)
     }
 }
 
 impl IquitosConfig {
     /// What a file replaces must not be set in vain.
-    fn validate_files(&self) -> Result<(), EnergyError> {
+    fn validate_files(&self) -> Result<(), InvalidField> {
         let (files, default) = (&self.files, Self::default());
         within("files.utc_offset_hours", files.utc_offset_hours, -12.0, 14.0)?;
         let is_here = files.utc_offset_hours == PvConfig::PLACE.utc_offset_hours;
         let rule = "must be -5, the clock of the simulated sun, without `files.pv`";
-        check("files.utc_offset_hours", rule, files.utc_offset_hours, is_here || files.pv.is_some())?;
-        let alone = |field: &str, file: &Option<PathBuf>, replaced: &str, is_default: bool| match file {
-            Some(file) => check(field, &format!("must not come with {replaced}"), file.display(), is_default),
+        field::rule(is_here || files.pv.is_some(), "files.utc_offset_hours", rule, files.utc_offset_hours)?;
+        let alone = |field: &'static str, file: &Option<PathBuf>, replaced: &str, is_default: bool| match file {
+            Some(file) => field::rule(is_default, field, format!("must not come with {replaced}"), file.display()),
             None => Ok(()),
         };
         let pv = PvConfig { peak_kw: self.pv.peak_kw, ..default.pv };
@@ -94,22 +95,27 @@ impl IquitosConfig {
 }
 
 impl RewardConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         for (name, weight) in self.weights() {
             // Rewards are 32 bits wide.
-            within(&format!("reward.{name}"), weight, 0.0, 1e6)?;
+            within(format!("reward.{name}"), weight, 0.0, 1e6)?;
         }
         Ok(())
     }
 }
 
 impl PvConfig {
-    fn validate(&self, is_simulated: bool) -> Result<(), EnergyError> {
+    fn validate(&self, is_simulated: bool) -> Result<(), InvalidField> {
         // A yield outside this range is an error of units; the original study did not detect PV 1000 times too small.
         let per_kwp = self.closed_form_kwh / self.peak_kw;
         scale("pv.peak_kw", self.peak_kw)?;
         let rule = "must be between 200 and 2200 kWh per kW of `pv.peak_kw`";
-        check("pv.closed_form_kwh", rule, self.closed_form_kwh, !is_simulated || (200.0..=2200.0).contains(&per_kwp))?;
+        field::rule(
+            !is_simulated || (200.0..=2200.0).contains(&per_kwp),
+            "pv.closed_form_kwh",
+            rule,
+            self.closed_form_kwh,
+        )?;
         not_negative("pv.scale", self.scale)?;
         not_negative("pv.inverter_kw", self.inverter_kw)?;
         within("pv.tilt_deg", self.tilt_deg, 0.0, 90.0)?;
@@ -120,16 +126,16 @@ impl PvConfig {
         for (name, value) in
             [("pv.wet_transmission", self.wet_transmission), ("pv.dry_transmission", self.dry_transmission)]
         {
-            check(name, "must be above 0 and below 1", value, value > 0.0 && value < 1.0)?;
+            field::rule(value > 0.0 && value < 1.0, name, "must be above 0 and below 1", value)?;
         }
         let correlation = self.cloud_correlation;
-        check("pv.cloud_correlation", "must be in [0, 1)", correlation, (0.0..1.0).contains(&correlation))?;
+        field::rule((0.0..1.0).contains(&correlation), "pv.cloud_correlation", "must be in [0, 1)", correlation)?;
         within("pv.cloud_deviation", self.cloud_deviation, 0.0, 5.0)
     }
 }
 
 impl BatteryConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         scale_or_zero("battery.capacity_kwh", self.capacity_kwh)?;
         scale_or_zero("battery.power_kw", self.power_kw)?;
         for (name, value) in [
@@ -147,7 +153,7 @@ impl BatteryConfig {
 }
 
 impl MallConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         self.hourly_kw.iter().try_for_each(|kw| not_negative("mall.hourly_kw", *kw))?;
         self.weekday_change.iter().try_for_each(|change| within("mall.weekday_change", *change, -1.0, 1.0))?;
         // Four standard deviations below the mean must not make the load negative.
@@ -156,21 +162,26 @@ impl MallConfig {
 }
 
 impl VehicleConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         for (name, class) in [("moto", &self.moto), ("mototaxi", &self.mototaxi)] {
-            check(&format!("vehicles.{name}.sockets"), "must be at least 1", class.sockets, class.sockets > 0)?;
+            field::rule(class.sockets > 0, format!("vehicles.{name}.sockets"), "must be at least 1", class.sockets)?;
             field::at_most(format!("vehicles.{name}.sockets"), class.sockets as u64, MOST_SOCKETS)?;
-            scale(&format!("vehicles.{name}.socket_kw"), class.socket_kw)?;
-            scale(&format!("vehicles.{name}.battery_kwh"), class.battery_kwh)?;
+            scale(format!("vehicles.{name}.socket_kw"), class.socket_kw)?;
+            scale(format!("vehicles.{name}.battery_kwh"), class.battery_kwh)?;
             // Each of them is drawn.
-            within(&format!("vehicles.{name}.arrivals_per_day"), class.arrivals_per_day, 0.0, 1e6)?;
+            within(format!("vehicles.{name}.arrivals_per_day"), class.arrivals_per_day, 0.0, 1e6)?;
         }
         self.profile_kwh.iter().try_for_each(|kwh| not_negative("vehicles.profile_kwh", *kwh))?;
         not_negative("vehicles.feeder_limit_kw", self.feeder_limit_kw)?;
         hours("vehicles.closing_hour", self.opening_hour, self.closing_hour)?;
         hours("vehicles.rush_end_hour", self.rush_start_hour, self.rush_end_hour)?;
         let inside = self.opening_hour <= self.rush_start_hour && self.rush_end_hour <= self.closing_hour;
-        check("vehicles.rush_start_hour", "must lie with the rush inside opening hours", self.rush_start_hour, inside)?;
+        field::rule(
+            inside,
+            "vehicles.rush_start_hour",
+            "must lie with the rush inside opening hours",
+            self.rush_start_hour,
+        )?;
         within("vehicles.rush_share", self.rush_share, 0.0, 1.0)?;
         within("vehicles.weekend_factor", self.weekend_factor, 0.0, 100.0)?;
         within("vehicles.dwell_median_hours", self.dwell_median_hours, 0.1, 24.0)?;
@@ -183,7 +194,7 @@ impl VehicleConfig {
 }
 
 impl GridConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         not_negative("grid.peak_price_per_kwh", self.peak_price_per_kwh)?;
         not_negative("grid.off_peak_price_per_kwh", self.off_peak_price_per_kwh)?;
         hours("grid.peak_end_hour", self.peak_start_hour, self.peak_end_hour)?;
@@ -197,8 +208,8 @@ impl GridConfig {
     }
 }
 
-fn hours(field: &str, start: u32, end: u32) -> Result<(), EnergyError> {
-    check(field, &format!("must be after its start {start} and at most 24"), end, start < end && end <= 24)
+fn hours(field: &'static str, start: u32, end: u32) -> Result<(), InvalidField> {
+    field::rule(start < end && end <= 24, field, format!("must be after its start {start} and at most 24"), end)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 use std::ops::Range;
 
-use brasa_env::fingerprint;
+use brasa_env::{field, fingerprint};
 use brasa_power::{EnergyError, Starts, TraceStart};
 
 use super::arrivals::{Arrivals, Car};
@@ -13,7 +13,6 @@ use super::network::Network;
 use super::reference::Reference;
 use super::world::EnvState;
 use crate::calendar::{Calendar, Date};
-use crate::check::check;
 use crate::day_prices::DayPrices;
 use crate::solar::{Clouds, Modules, Sun};
 use crate::starts::{FirstDay, HeldOut};
@@ -124,7 +123,7 @@ impl Site {
         let n_steps = n_days * steps_per_day;
         let n_starts = calendar.n_starts(config.n_steps(), steps_per_day);
         if let Some(day) = config.first_day {
-            check("first_day", &format!("must be below {n_starts}"), day, day < n_starts)?;
+            field::rule(day < n_starts, "first_day", format!("must be below {n_starts}"), day)?;
         }
         let has_dates = matches!(calendar, Calendar::Dates(..));
         let held_out = HeldOut::new(config.held_out_days, config.held_out_weeks, calendar)?;
@@ -132,11 +131,11 @@ impl Site {
             None => Starts::first(n_starts as usize),
             Some(held_out) => {
                 if let Some(day) = config.first_day {
-                    check("first_day", &format!("must not come with `{}`", held_out.field), day, false)?;
+                    field::rule(false, "first_day", format!("must not come with `{}`", held_out.field), day)?;
                 }
                 let (steps, most) = (config.n_steps(), held_out.days * steps_per_day);
                 let rule = format!("must be at most {most}, the steps of a part that is held out");
-                check("episode_steps", &rule, steps, steps <= most)?;
+                field::rule(steps <= most, "episode_steps", rule, steps)?;
                 held_out.starts(n_days, steps, steps_per_day)?
             }
         };

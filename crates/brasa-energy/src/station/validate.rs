@@ -1,6 +1,7 @@
 //! Validation of a config.
 
-use brasa_env::field;
+use brasa_env::InvalidField;
+use brasa_env::field::{self, within};
 use brasa_power::{EnergyError, scenario::check_optimum};
 
 use super::arrivals::MAX_STAY_HOURS;
@@ -8,7 +9,7 @@ use super::config::{
     ActionMode, ArrivalConfig, BatteryConfig, CarModel, NodeConfig, PriceConfig, PvConfig, RewardConfig, SocketActions,
     SocketConfig, StationConfig,
 };
-use crate::check::{MOST, check, efficiency, not_negative, scale, scale_or_zero, within};
+use crate::check::{MOST, efficiency, not_negative, scale, scale_or_zero};
 
 /// Most sockets: each is seven numbers of an observation.
 const MOST_SOCKETS: u64 = 10_000;
@@ -24,29 +25,29 @@ impl StationConfig {
     /// [`EnergyError::Field`] with the field, its rule and its value.
     pub fn validate(&self) -> Result<(), EnergyError> {
         let minutes = self.step_minutes;
-        check("step_minutes", "must divide 60", minutes, minutes > 0 && 60 % minutes == 0)?;
+        field::rule(minutes > 0 && 60 % minutes == 0, "step_minutes", "must divide 60", minutes)?;
         if let Some(steps) = self.episode_steps {
-            check("episode_steps", "must be between 1 and 52560000", steps, (1..=MOST_STEPS).contains(&steps))?;
+            field::rule((1..=MOST_STEPS).contains(&steps), "episode_steps", "must be between 1 and 52560000", steps)?;
         }
         within("utc_offset_hours", self.utc_offset_hours, -12.0, 14.0)?;
         // Clocks follow the sun within some hours; more is a wrong sign.
         let apart_hours = self.utc_offset_hours - self.pv.longitude_deg / 15.0;
         let rule = "must be within 4 hours of `pv.longitude_deg` / 15";
-        check("utc_offset_hours", rule, self.utc_offset_hours, !self.has_pv() || apart_hours.abs() <= 4.0)?;
-        check("levels", "must be between 1 and 1000", self.levels, (1..=1000).contains(&self.levels))?;
+        field::rule(!self.has_pv() || apart_hours.abs() <= 4.0, "utc_offset_hours", rule, self.utc_offset_hours)?;
+        field::rule((1..=1000).contains(&self.levels), "levels", "must be between 1 and 1000", self.levels)?;
         let is_linear = self.socket_actions == SocketActions::Linear;
         let rule = "must be `linear` for discrete actions";
-        check("socket_actions", rule, "hold-back", is_linear || self.actions == ActionMode::Continuous)?;
+        field::rule(is_linear || self.actions == ActionMode::Continuous, "socket_actions", rule, "hold-back")?;
         let hours = self.lookahead_hours;
-        check("lookahead_hours", "must be between 1 and 168", hours, (1..=168).contains(&hours))?;
+        field::rule((1..=168).contains(&hours), "lookahead_hours", "must be between 1 and 168", hours)?;
         self.validate_tree()?;
         self.battery.validate()?;
         self.pv.validate()?;
-        check("cars", "must have at least one model", self.cars.len(), !self.cars.is_empty())?;
+        field::rule(!self.cars.is_empty(), "cars", "must have at least one model", self.cars.len())?;
         field::at_most("cars", self.cars.len() as u64, MOST_ENTRIES)?;
         self.cars.iter().try_for_each(CarModel::validate)?;
         let total: f64 = self.cars.iter().map(|model| model.share).sum();
-        check("cars.share", "must have a sum above 0", total, total > 0.0)?;
+        field::rule(total > 0.0, "cars.share", "must have a sum above 0", total)?;
         self.arrivals.validate()?;
         self.prices.validate()?;
         self.reward.validate()?;
@@ -54,37 +55,39 @@ impl StationConfig {
     }
 
     /// Names are unique, parents stand before their children, and the leaves have parents.
-    fn validate_tree(&self) -> Result<(), EnergyError> {
-        check("nodes", "must have the grid connection", self.nodes.len(), !self.nodes.is_empty())?;
+    fn validate_tree(&self) -> Result<(), InvalidField> {
+        field::rule(!self.nodes.is_empty(), "nodes", "must have the grid connection", self.nodes.len())?;
         field::at_most("nodes", self.nodes.len() as u64, MOST_ENTRIES)?;
         for (i, node) in self.nodes.iter().enumerate() {
             let (name, before) = (&node.name, &self.nodes[..i]);
             let is_new = before.iter().all(|other| other.name != *name);
-            check("nodes.name", "must differ from those before", name, is_new && !name.is_empty())?;
+            field::rule(is_new && !name.is_empty(), "nodes.name", "must differ from those before", name)?;
             let known = |parent: &String| before.iter().any(|other| other.name == *parent);
             let field = format!("nodes.{name}.parent");
             match &node.parent {
-                Some(parent) => check(&field, "must be the name of a node before this one", parent, known(parent))?,
-                None => check(&field, "must be given, except for the first node", "none", i == 0)?,
+                Some(parent) => {
+                    field::rule(known(parent), field.clone(), "must be the name of a node before this one", parent)?
+                }
+                None => field::rule(i == 0, field.clone(), "must be given, except for the first node", "none")?,
             }
             node.validate()?;
         }
         let known = |parent: &String| self.nodes.iter().any(|node| node.name == *parent);
         let rule = "must be the name of a node";
-        check("sockets", "must have at least one group", self.sockets.len(), !self.sockets.is_empty())?;
+        field::rule(!self.sockets.is_empty(), "sockets", "must have at least one group", self.sockets.len())?;
         field::at_most("sockets", self.sockets.len() as u64, MOST_ENTRIES)?;
         for (i, group) in self.sockets.iter().enumerate() {
             let name = &group.name;
             let is_new = self.sockets[..i].iter().all(|other| other.name != *name);
-            check("sockets.name", "must differ from those before", name, is_new && !name.is_empty())?;
-            check(&format!("sockets.{name}.parent"), rule, &group.parent, known(&group.parent))?;
+            field::rule(is_new && !name.is_empty(), "sockets.name", "must differ from those before", name)?;
+            field::rule(known(&group.parent), format!("sockets.{name}.parent"), rule, &group.parent)?;
             group.validate()?;
         }
         let count = self.sockets.iter().map(|group| u64::from(group.count)).sum();
         field::at_most("sockets.count", count, MOST_SOCKETS)?;
         for (field, parent) in [("battery.parent", &self.battery.parent), ("pv.parent", &self.pv.parent)] {
             if let Some(parent) = parent {
-                check(field, rule, parent, known(parent))?;
+                field::rule(known(parent), field, rule, parent)?;
             }
         }
         Ok(())
@@ -92,44 +95,44 @@ impl StationConfig {
 }
 
 impl NodeConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         let field = |name: &str| format!("nodes.{}.{name}", self.name);
         if let Some(kw) = self.limit_kw {
-            not_negative(&field("limit_kw"), kw)?;
+            not_negative(field("limit_kw"), kw)?;
         }
         if let Some(ampere) = self.limit_a {
-            not_negative(&field("limit_a"), ampere)?;
-            check(&field("limit_a"), "must not come with `limit_kw`", ampere, self.limit_kw.is_none())?;
-            check(&field("limit_a"), "needs `voltage_v`", ampere, self.voltage_v.is_some())?;
+            not_negative(field("limit_a"), ampere)?;
+            field::rule(self.limit_kw.is_none(), field("limit_a"), "must not come with `limit_kw`", ampere)?;
+            field::rule(self.voltage_v.is_some(), field("limit_a"), "needs `voltage_v`", ampere)?;
         }
         if let Some(volt) = self.voltage_v {
-            scale(&field("voltage_v"), volt)?;
-            check(&field("voltage_v"), "is only for `limit_a`", volt, self.limit_a.is_some())?;
+            scale(field("voltage_v"), volt)?;
+            field::rule(self.limit_a.is_some(), field("voltage_v"), "is only for `limit_a`", volt)?;
         }
-        check(&field("phases"), "must be 1 or 3", self.phases, self.phases == 1 || self.phases == 3)?;
-        efficiency(&field("efficiency"), self.efficiency)
+        field::rule(self.phases == 1 || self.phases == 3, field("phases"), "must be 1 or 3", self.phases)?;
+        efficiency(field("efficiency"), self.efficiency)
     }
 }
 
 impl SocketConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         let field = |name: &str| format!("sockets.{}.{name}", self.name);
-        check(&field("count"), "must be at least 1", self.count, self.count > 0)?;
-        scale(&field("voltage_v"), self.voltage_v)?;
-        scale(&field("current_a"), self.current_a)?;
-        check(&field("phases"), "must be 1 or 3", self.phases, self.phases == 1 || self.phases == 3)?;
+        field::rule(self.count > 0, field("count"), "must be at least 1", self.count)?;
+        scale(field("voltage_v"), self.voltage_v)?;
+        scale(field("current_a"), self.current_a)?;
+        field::rule(self.phases == 1 || self.phases == 3, field("phases"), "must be 1 or 3", self.phases)?;
         // A megawatt charger has 3.75 MW; more is an error of units.
         let kw = self.socket_kw();
-        check(&field("current_a"), "must give at most 10000 kW with `voltage_v`", kw, kw <= 1e4)?;
+        field::rule(kw <= 1e4, field("current_a"), "must give at most 10000 kW with `voltage_v`", kw)?;
         if let Some(kw) = self.limit_kw {
-            not_negative(&field("limit_kw"), kw)?;
+            not_negative(field("limit_kw"), kw)?;
         }
-        efficiency(&field("efficiency"), self.efficiency)
+        efficiency(field("efficiency"), self.efficiency)
     }
 }
 
 impl BatteryConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         scale_or_zero("battery.capacity_kwh", self.capacity_kwh)?;
         scale_or_zero("battery.power_kw", self.power_kw)?;
         efficiency("battery.charge_efficiency", self.charge_efficiency)?;
@@ -142,18 +145,18 @@ impl BatteryConfig {
 }
 
 impl PvConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         scale_or_zero("pv.peak_kw", self.peak_kw)?;
         if let Some(kw) = self.inverter_kw {
             not_negative("pv.inverter_kw", kw)?;
         }
         if let Some(file) = &self.file {
-            check("pv.file", "needs `pv.peak_kw` above 0", file.display(), self.peak_kw > 0.0)?;
+            field::rule(self.peak_kw > 0.0, "pv.file", "needs `pv.peak_kw` above 0", file.display())?;
             // What the file replaces must not be set in vain.
             let (parent, peak_kw) = (self.parent.clone(), self.peak_kw);
             let is_alone = *self == Self { parent, file: self.file.clone(), peak_kw, ..Self::default() };
             let rule = "must not come with settings of `pv` other than `parent` and `peak_kw`";
-            check("pv.file", rule, file.display(), is_alone)?;
+            field::rule(is_alone, "pv.file", rule, file.display())?;
         }
         within("pv.latitude_deg", self.latitude_deg, -66.0, 66.0)?;
         within("pv.longitude_deg", self.longitude_deg, -180.0, 180.0)?;
@@ -167,32 +170,32 @@ impl PvConfig {
         for (name, value) in
             [("pv.winter_transmission", self.winter_transmission), ("pv.summer_transmission", self.summer_transmission)]
         {
-            check(name, "must be above 0 and below 1", value, value > 0.0 && value < 1.0)?;
+            field::rule(value > 0.0 && value < 1.0, name, "must be above 0 and below 1", value)?;
         }
         let correlation = self.cloud_correlation;
-        check("pv.cloud_correlation", "must be in [0, 1)", correlation, (0.0..1.0).contains(&correlation))?;
+        field::rule((0.0..1.0).contains(&correlation), "pv.cloud_correlation", "must be in [0, 1)", correlation)?;
         within("pv.cloud_deviation", self.cloud_deviation, 0.0, 5.0)
     }
 }
 
 impl CarModel {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         let field = |name: &str| format!("cars.{}.{name}", self.name);
-        not_negative(&field("share"), self.share)?;
+        not_negative(field("share"), self.share)?;
         // Below 1 kWh or above 2 MWh the unit is wrong.
-        within(&field("battery_kwh"), self.battery_kwh, 1.0, 2000.0)?;
-        scale(&field("ac_kw"), self.ac_kw)?;
-        scale(&field("dc_kw"), self.dc_kw)?;
-        within(&field("taper_soc"), self.taper_soc, 0.0, 1.0)?;
-        within(&field("taper_end"), self.taper_end, 0.0, 1.0)
+        within(field("battery_kwh"), self.battery_kwh, 1.0, 2000.0)?;
+        scale(field("ac_kw"), self.ac_kw)?;
+        scale(field("dc_kw"), self.dc_kw)?;
+        within(field("taper_soc"), self.taper_soc, 0.0, 1.0)?;
+        within(field("taper_end"), self.taper_end, 0.0, 1.0)
     }
 }
 
 impl ArrivalConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         if let Some(file) = &self.file {
             let is_alone = *self == Self { file: self.file.clone(), ..Self::default() };
-            check("arrivals.file", "must not come with other settings of `arrivals`", file.display(), is_alone)?;
+            field::rule(is_alone, "arrivals.file", "must not come with other settings of `arrivals`", file.display())?;
         }
         // Each of them is drawn.
         within("arrivals.cars_per_day", self.cars_per_day, 0.0, 1e5)?;
@@ -200,10 +203,11 @@ impl ArrivalConfig {
             [("arrivals.workday_hours", &self.workday_hours), ("arrivals.weekend_hours", &self.weekend_hours)]
         {
             let Some(hours) = hours else { continue };
-            check(name, "must have 24 values", hours.len(), hours.len() == 24)?;
+            field::rule(hours.len() == 24, name, "must have 24 values", hours.len())?;
             hours.iter().try_for_each(|share| not_negative(name, *share))?;
         }
-        let bounded = |name: &str, value: Option<f64>, low, high| value.map_or(Ok(()), |x| within(name, x, low, high));
+        let bounded =
+            |name: &'static str, value: Option<f64>, low, high| value.map_or(Ok(()), |x| within(name, x, low, high));
         bounded("arrivals.weekend_factor", self.weekend_factor, 0.0, 10.0)?;
         bounded("arrivals.stay_median_hours", self.stay_median_hours, 0.05, MAX_STAY_HOURS)?;
         bounded("arrivals.stay_spread", self.stay_spread, 0.01, 3.0)?;
@@ -217,15 +221,15 @@ impl ArrivalConfig {
 }
 
 impl PriceConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         if let Some(values) = &self.buy_per_kwh {
             let n = values.len();
-            check("prices.buy_per_kwh", "must have 24 or 8760 values", n, n == 24 || n == 8760)?;
+            field::rule(n == 24 || n == 8760, "prices.buy_per_kwh", "must have 24 or 8760 values", n)?;
             values.iter().try_for_each(|price| within("prices.buy_per_kwh", *price, -MOST, MOST))?;
         }
         if let Some(file) = &self.file {
             let rule = "must not come with `prices.buy_per_kwh`";
-            check("prices.file", rule, file.display(), self.buy_per_kwh.is_none())?;
+            field::rule(self.buy_per_kwh.is_none(), "prices.file", rule, file.display())?;
         }
         within("prices.export_discount_per_kwh", self.export_discount_per_kwh, -MOST, MOST)?;
         if let Some(kw) = self.export_limit_kw {
@@ -237,7 +241,7 @@ impl PriceConfig {
 }
 
 impl RewardConfig {
-    fn validate(&self) -> Result<(), EnergyError> {
+    fn validate(&self) -> Result<(), InvalidField> {
         for (name, weight) in [
             ("reward.unmet_per_kwh", self.unmet_per_kwh),
             ("reward.excess_per_kwh", self.excess_per_kwh),

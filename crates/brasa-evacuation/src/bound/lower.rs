@@ -2,7 +2,7 @@
 
 use super::SweepProblem;
 use crate::EvacuationError;
-use crate::timing::field_error;
+use brasa_env::InvalidField;
 
 /// Iterations of the prices of the spanning-tree bound, for few and for many searches.
 const ROUNDS: (usize, usize) = (200, 30);
@@ -64,7 +64,7 @@ pub fn lower_bound_with_losses(
     losses: impl Fn(u32) -> Vec<usize>,
 ) -> Result<u32, EvacuationError> {
     if !problem.whole {
-        return Err(field_error("problem", "must count whole ticks", "seconds"));
+        return Err(InvalidField::new("problem", "must count whole ticks", "seconds").into());
     }
     let mut tick = 0;
     loop {

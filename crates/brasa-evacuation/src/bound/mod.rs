@@ -31,8 +31,8 @@ pub use lower::{LowerBound, lower_bound, lower_bound_with_losses};
 pub use search::{PlanConfig, plan};
 
 use crate::building::check_size;
-use crate::timing::field_error;
 use crate::{EvacuationError, Layout, NodeKind, Sweeps, Timing};
+use brasa_env::InvalidField;
 
 /// The rooms that a team must search, and the times of walking and searching, in clear air.
 #[derive(Debug, Clone)]
@@ -115,10 +115,12 @@ impl SweepProblem {
         timing.validate()?;
         check_size(layout)?;
         if starts.is_empty() {
-            return Err(field_error("starts", "must name at least one node", "none"));
+            return Err(InvalidField::new("starts", "must name at least one node", "none").into());
         }
         if let Some(start) = starts.iter().find(|start| **start >= layout.nodes.len()) {
-            return Err(field_error("starts", &format!("must be nodes below {}", layout.nodes.len()), start));
+            return Err(
+                InvalidField::new("starts", format!("must be nodes below {}", layout.nodes.len()), start).into()
+            );
         }
         let topology = layout.graph();
         let cost = |edge| if whole { f64::from(timing.travel_ticks(edge, 1.0)) } else { timing.travel(edge) };
@@ -189,11 +191,12 @@ impl SweepProblem {
     /// room must be searched by the required number of different responders, and no room twice by the same one.
     pub fn evaluate(&self, routes: &[Vec<usize>]) -> Result<f64, EvacuationError> {
         if routes.len() != self.n_responders() {
-            return Err(field_error(
+            return Err(InvalidField::new(
                 "routes",
-                &format!("must be one per responder, {}", self.n_responders()),
+                format!("must be one per responder, {}", self.n_responders()),
                 routes.len(),
-            ));
+            )
+            .into());
         }
         let mut visits = vec![0; self.rooms.len()];
         let mut makespan: f64 = 0.0;
@@ -202,14 +205,15 @@ impl SweepProblem {
             let mut last = None;
             for (place, node) in route.iter().enumerate() {
                 if route[..place].contains(node) {
-                    return Err(field_error(
+                    return Err(InvalidField::new(
                         "routes",
                         "must search a room once per responder",
                         format!("node {node} twice"),
-                    ));
+                    )
+                    .into());
                 }
                 let Some(room) = self.rooms.iter().position(|room| room.node == *node) else {
-                    return Err(field_error("routes", "must name rooms", format!("node {node}")));
+                    return Err(InvalidField::new("routes", "must name rooms", format!("node {node}")).into());
                 };
                 time += self.leg(responder, last, room) + self.rooms[room].service;
                 visits[room] += 1;
@@ -220,7 +224,7 @@ impl SweepProblem {
         for (room, visits) in self.rooms.iter().zip(visits) {
             if visits < room.required {
                 let rule = format!("must search node {} {} times", room.node, room.required);
-                return Err(field_error("routes", &rule, visits));
+                return Err(InvalidField::new("routes", rule, visits).into());
             }
         }
         Ok(makespan)

@@ -4,13 +4,12 @@
 //! the routes is accepted if the result is no worse than the current one, or than the one a fixed number of changes
 //! ago. It uses only comparisons, so that a seed gives the same plan on every machine.
 
-use brasa_env::{EnvRng, named_rng};
+use brasa_env::{EnvRng, field, named_rng};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::{SweepPlan, SweepProblem, lower_bound};
 use crate::EvacuationError;
-use crate::timing::field_error;
 
 /// Settings of the search for a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -40,9 +39,7 @@ impl PlanConfig {
     /// [`EvacuationError::Field`].
     pub fn validate(&self) -> Result<(), EvacuationError> {
         for (field, value) in [("n_starts", self.n_starts), ("memory", self.memory)] {
-            if value == 0 {
-                return Err(field_error(field, "must be at least 1", value));
-            }
+            field::rule(value != 0, field, "must be at least 1", value)?;
         }
         Ok(())
     }

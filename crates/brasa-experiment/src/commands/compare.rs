@@ -162,7 +162,7 @@ fn summarize(
         let (mut runs, mut metrics) = (Vec::new(), Vec::new());
         for member in &group.members {
             let finished = Finished::open(registry, &member.run_dir, &[], TrainConfig::open_device, false, args.trust)?;
-            let (_, outcomes) = play(scenario, &finished.policy, &evaluation)?;
+            let (_, outcomes) = play(scenario, &finished.policy, false, &evaluation)?;
             exposures.push(TrainingData::read(&finished.run_dir).exposure(&data));
             runs.push(ControllerOutcomes { name: group.name.clone(), kind: None, outcomes });
             metrics.push(finished.run_dir.metrics()?);

@@ -106,7 +106,7 @@ fn one(registry: &Registry, name: &str, args: &ListArgs) -> Result<String, Exper
         .map(|listed| listed.path.display().to_string())
         .collect();
     if args.json {
-        let setting = |Setting { key, kind, default, unit, about }: &Setting| json!({ "key": key, "type": kind, "default": default, "unit": unit, "about": about });
+        let setting = |Setting { key, kind, default, unit, rule, about }: &Setting| json!({ "key": key, "type": kind, "default": default, "unit": unit, "must_be": rule, "about": about });
         let document = json!({
             "name": name, "section": section, "about": about, "configs": configs,
             "settings": settings.iter().map(setting).collect::<Vec<_>>(),
@@ -119,7 +119,7 @@ fn one(registry: &Registry, name: &str, args: &ListArgs) -> Result<String, Exper
     };
     match settings.is_empty() {
         true => text.push_str("\nNo settings.\n"),
-        false => text.push_str(&format!("\nSettings (key, default, unit)\n{}", shown(&settings))),
+        false => text.push_str(&format!("\nSettings (key, default, unit, rule)\n{}", shown(&settings))),
     }
     if !configs.is_empty() {
         text.push_str(&format!("\nConfigs\n{}", configs.iter().map(|path| format!("  {path}\n")).collect::<String>()));
@@ -129,11 +129,12 @@ fn one(registry: &Registry, name: &str, args: &ListArgs) -> Result<String, Exper
 
 /// A line for each setting, and one for its meaning.
 fn shown(settings: &[Setting]) -> String {
-    let line = |Setting { key, default, unit, about, kind }: &Setting| {
+    let line = |Setting { key, default, unit, rule, about, kind }: &Setting| {
         let default = default.as_deref().map_or("required".to_owned(), |default| default.replace('`', ""));
         let unit = unit.as_deref().map_or(String::new(), |unit| format!(" {unit}"));
         let kind = kind.replace('`', "");
-        format!("  {key} = {default}{unit}\n      {}\n", if about.is_empty() { &kind } else { about })
+        let rule = rule.as_deref().map_or(String::new(), |rule| format!(" ({rule})"));
+        format!("  {key} = {default}{unit}{rule}\n      {}\n", if about.is_empty() { &kind } else { about })
     };
     settings.iter().map(line).collect()
 }

@@ -52,19 +52,19 @@ pub fn run(program: &str, registry: &Registry, args: &EvalArgs, path: &Path) -> 
         }
         let spec = rendered.batch().spec().clone();
         let policy = run.policy.adapted(&spec, &scenario.extensions())?;
-        let mut controller = policy.controller(&spec);
+        let seed = run.experiment.train.eval_seed;
+        let mut controller = policy.controller_that(args.sampled, &spec, seed)?;
         let rate = Rate::of(rendered.frame_secs());
         let mut steps = 0;
-        let episode =
-            play_rendered(&mut *rendered, &mut *controller, run.experiment.train.eval_seed, |env, shown, is_last| {
-                let is_recorded = is_last || steps % rate.stride == 0;
-                steps += 1;
-                if is_recorded {
-                    let secs = if is_last { rate.frame_secs.max(END_SECS) } else { rate.frame_secs };
-                    video.add(env.render(shown)?, secs)?;
-                }
-                Ok::<(), RecordError>(())
-            });
+        let episode = play_rendered(&mut *rendered, &mut *controller, seed, |env, shown, is_last| {
+            let is_recorded = is_last || steps % rate.stride == 0;
+            steps += 1;
+            if is_recorded {
+                let secs = if is_last { rate.frame_secs.max(END_SECS) } else { rate.frame_secs };
+                video.add(env.render(shown)?, secs)?;
+            }
+            Ok::<(), RecordError>(())
+        });
         episodes.push(episode.map_err(|RecordError(error)| error)?);
         view.show(index + 1);
     }

@@ -26,7 +26,7 @@ pub fn schema(registry: &Registry) -> Result<String, ExperimentError> {
 /// Every setting of every section.
 pub fn settings(registry: &Registry) -> String {
     let mut page = String::from(
-        "# Settings\n\nEvery key of an experiment, with type, default and unit. `brasa list NAME` prints the settings of a scenario, an algorithm or a \
+        "# Settings\n\nEvery key of an experiment, with type, default, unit and rule. `brasa list NAME` prints the settings of a scenario, an algorithm or a \
         network.\n\nFor editors, [configs/schema.json](../../configs/schema.json) contains them as JSON Schema: a first line `#:schema \
         schema.json` in a config is enough.\n\n<!-- Written by a test of crates/brasa-cli from the types of the settings: do not edit. -->\n",
     );
@@ -43,10 +43,17 @@ fn section(described: &Described) -> String {
     if settings.is_empty() {
         return format!("{text}\nNo settings.\n");
     }
-    text.push_str("\n| key | type | default | unit | meaning |\n|---|---|---|---|---|\n");
-    for Setting { key, kind, default, unit, about } in settings {
+    text.push_str("\n| key | type | default | unit | must be | meaning |\n|---|---|---|---|---|---|\n");
+    for Setting { key, kind, default, unit, rule, about } in settings {
         let default = default.unwrap_or_else(|| "required".into());
-        let cells = [format!("`{key}`"), kind, default, unit.unwrap_or_default(), without_links(&about)];
+        let cells = [
+            format!("`{key}`"),
+            kind,
+            default,
+            unit.unwrap_or_default(),
+            rule.unwrap_or_default(),
+            without_links(&about),
+        ];
         let cells = cells.map(|cell| cell.replace('|', "\\|"));
         text.push_str(&format!("| {} |\n", cells.join(" | ")));
     }

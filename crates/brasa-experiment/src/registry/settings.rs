@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use brasa_env::field;
 use brasa_train::OffPolicyConfig;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -29,6 +30,7 @@ pub(crate) struct Described {
     schema: fn(&mut SchemaGenerator) -> Schema,
     /// Endings of files that a setting names, and this setting with `PATH` in place of the file.
     pub files: Option<(&'static [&'static str], &'static str)>,
+    rules: Option<fn()>,
 }
 
 /// A setting, for people.
@@ -40,6 +42,8 @@ pub(crate) struct Setting {
     /// As in TOML; `None` if the setting is required.
     pub default: Option<String>,
     pub unit: Option<String>,
+    /// What the value must be, such as `in [0, 1]`.
+    pub rule: Option<String>,
     /// The first sentence of its documentation.
     pub about: String,
 }
@@ -65,6 +69,21 @@ impl Registry {
         self.described.push(Described::new::<C>(section, about));
     }
 
+    /// Describes what the values of the section `section` must be: `validate` checks its default settings, and the rules that the check meets are
+    /// shown with the settings.
+    ///
+    /// ```
+    /// # use brasa_experiment::Registry;
+    /// use brasa_env::field;
+    ///
+    /// # let mut registry = Registry::default();
+    /// registry.rules("scenario.room", || drop(field::within("width_m", 4.0, 1.0, 100.0)));
+    /// ```
+    pub fn rules(&mut self, section: &str, validate: fn()) {
+        let of_section = self.described.iter_mut().filter(|known| known.section == section);
+        of_section.for_each(|known| known.rules = Some(validate));
+    }
+
     /// Says that files with one of `endings` are named by a setting of the described section `section`, such as `plan = "PATH"`. A command that
     /// gets such a file in place of an experiment tells how to use it.
     pub fn reads_files(&mut self, section: &str, endings: &'static [&'static str], setting: &'static str) {
@@ -84,9 +103,12 @@ impl Registry {
     /// The descriptions of all sections: those of every program, then those of this one.
     pub(crate) fn all_described(&self) -> Vec<Described> {
         let mut all = vec![
-            Described::new::<TrainConfig>(TRAIN, "Training: steps, environments, seeds, device, checkpoints"),
-            Described::new::<OffPolicyConfig>(OFF_POLICY, "The loop and the replay buffer of off-policy algorithms"),
-            Described::new::<SearchConfig>(SEARCH, "A search for better settings, for the command `search`"),
+            Described::new::<TrainConfig>(TRAIN, "Training: steps, environments, seeds, device, checkpoints")
+                .checked_by(|| drop(TrainConfig::default().validate())),
+            Described::new::<OffPolicyConfig>(OFF_POLICY, "The loop and the replay buffer of off-policy algorithms")
+                .checked_by(|| drop(OffPolicyConfig::default().validate())),
+            Described::new::<SearchConfig>(SEARCH, "A search for better settings, for the command `search`")
+                .checked_by(|| drop(SearchConfig::default().check())),
         ];
         all.extend(self.described.iter().cloned());
         all
@@ -149,7 +171,11 @@ impl Registry {
 impl Described {
     fn new<C: JsonSchema>(section: &str, about: &str) -> Self {
         let schema: fn(&mut SchemaGenerator) -> Schema = |generator| generator.subschema_for::<C>();
-        Self { section: section.to_owned(), about: about.to_owned(), schema, files: None }
+        Self { section: section.to_owned(), about: about.to_owned(), schema, files: None, rules: None }
+    }
+
+    fn checked_by(self, validate: fn()) -> Self {
+        Self { rules: Some(validate), ..self }
     }
 
     /// The schema of the settings, with the line about them.
@@ -176,6 +202,20 @@ impl Described {
     pub fn settings(&self) -> Vec<Setting> {
         let mut found = Vec::new();
         collect(&self.schema(), "", &mut found);
+        for (field, rule) in field::rules_of(self.rules.unwrap_or(|| ())) {
+            // A check of a nested table may know the field by its last part alone.
+            let name = field.strip_prefix(&format!("{}.", self.section)).unwrap_or(&field);
+            let ending = format!(".{name}");
+            let at = found.iter().position(|setting| setting.key == name);
+            let at = at.or_else(|| found.iter().position(|setting| setting.key.ends_with(&ending)));
+            let Some(setting) = at.and_then(|at| found.get_mut(at)) else { continue };
+            let rule = rule.strip_prefix("must be ").unwrap_or(&rule).to_owned();
+            match &mut setting.rule {
+                Some(known) if known.split("; ").any(|known| known == rule) => {}
+                Some(known) => known.push_str(&format!("; {rule}")),
+                none => *none = Some(rule),
+            }
+        }
         found
     }
 }
@@ -222,7 +262,7 @@ fn collect(schema: &Value, prefix: &str, found: &mut Vec<Setting>) {
             (None, _) => Some("none".to_owned()),
         };
         let about = first_sentence(property["description"].as_str().unwrap_or_default());
-        found.push(Setting { unit: unit(name), kind: kind(property), default, about, key });
+        found.push(Setting { unit: unit(name), kind: kind(property), default, rule: None, about, key });
     }
 }
 
@@ -365,7 +405,19 @@ mod tests {
         let mut registry = Registry::default();
         registry.settings::<Room>("scenario.room", "A heated room");
         registry.reads_files("scenario.room", &["plan"], "plan = \"PATH\"");
+        registry.rules("scenario.room", || {
+            let width = field::within("width_m", 4.0, 1.0, 100.0).and_then(|()| field::positive("width_m", 4.0));
+            let heater = field::positive("power_kw", 1.5);
+            assert!(width.and(heater).is_ok());
+        });
         registry
+    }
+
+    #[test]
+    fn settings_show_the_rules_that_their_check_meets() {
+        let found = registry().described("room").expect("it is described").settings();
+        let rules: Vec<Option<&str>> = found.iter().map(|setting| setting.rule.as_deref()).collect();
+        assert_eq!(rules, [Some("between 1 and 100; finite and above 0"), None, None, Some("finite and above 0")]);
     }
 
     #[test]
@@ -373,7 +425,7 @@ mod tests {
         let registry = registry();
         let found = registry.described("room").expect("it is described").settings();
         let text = |setting: &Setting| {
-            let Setting { key, kind, default, unit, about } = setting;
+            let Setting { key, kind, default, unit, about, .. } = setting;
             format!(
                 "{key} | {kind} | {} | {} | {about}",
                 default.clone().unwrap_or_default(),

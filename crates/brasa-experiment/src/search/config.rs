@@ -141,7 +141,7 @@ impl SearchConfig {
         Ok((config, space))
     }
 
-    fn check(&self) -> Result<(), InvalidField> {
+    pub(crate) fn check(&self) -> Result<(), InvalidField> {
         let within = |name: &'static str, count: u64, least: u64, most: u64| {
             field::rule((least..=most).contains(&count), name, format!("must be between {least} and {most}"), count)
         };

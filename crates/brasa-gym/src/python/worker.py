@@ -179,13 +179,18 @@ class Worker:
             return "info"
         return "method" if env.has_wrapper_attr("action_masks") else None
 
+    def shape(self):
+        """The shape of an observation that is one array of two or more dimensions, such as an image."""
+        arrays = [leaf.shape for _, leaf in self.leaves if isinstance(leaf, BoxLeaf)]
+        return arrays[0] if len(self.leaves) == len(arrays) == 1 and len(arrays[0]) > 1 else ()
+
     def describe(self):
         env = ENVS[0]
         part = lambda name: [value for _, leaf in self.leaves for value in getattr(leaf, name)]
         spec = env.spec
         entry = str(spec.entry_point) if spec else ""
         return {
-            "obs": {"names": part("names"), "low": part("low"), "high": part("high")},
+            "obs": {"names": part("names"), "low": part("low"), "high": part("high"), "shape": self.shape()},
             "action": self.actions.describe(env.action_space),
             "has_mask": self.mask_from is not None,
             "max_episode_steps": spec.max_episode_steps if spec else None,

@@ -1,6 +1,6 @@
 //! Joint choices by simulated annealing, for networks of any size.
 
-use brasa_env::EnvRng;
+use brasa_env::{EnvRng, field};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::greedy::greedy;
 use super::objective::{Objective, Score};
 use super::options;
 use super::random::below;
-use crate::error::{UaraError, fail};
+use crate::error::UaraError;
 use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
@@ -43,12 +43,18 @@ impl AnnealingConfig {
     /// # Errors
     /// [`UaraError::Field`].
     pub fn validate(&self) -> Result<(), UaraError> {
-        if !(self.first_temperature.is_finite() && self.first_temperature > 0.0) {
-            return fail("first_temperature", "must be positive and finite", self.first_temperature);
-        }
-        if !(self.last_temperature > 0.0 && self.last_temperature <= self.first_temperature) {
-            return fail("last_temperature", "must be in (0, first_temperature]", self.last_temperature);
-        }
+        field::rule(
+            self.first_temperature.is_finite() && self.first_temperature > 0.0,
+            "first_temperature",
+            "must be positive and finite",
+            self.first_temperature,
+        )?;
+        field::rule(
+            self.last_temperature > 0.0 && self.last_temperature <= self.first_temperature,
+            "last_temperature",
+            "must be in (0, first_temperature]",
+            self.last_temperature,
+        )?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use brasa_env::field;
 
 use crate::config::Redraw;
 use crate::config::validate::check_steps;
-use crate::error::{UaraError, fail};
+use crate::error::UaraError;
 
 /// Settings of [`BsAgentBatch`](crate::BsAgentBatch); the defaults are the published values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -136,9 +136,7 @@ impl BsAgentConfig {
         for (field, value, least) in
             [("users", self.users, 1), ("small_cells", self.small_cells, 0), ("channels", self.channels, 1)]
         {
-            if !(least..=MOST).contains(&value) {
-                return fail(field, &format!("must be between {least} and {MOST}"), value);
-            }
+            field::rule((least..=MOST).contains(&value), field, format!("must be between {least} and {MOST}"), value)?;
         }
         for (field, value) in [
             ("radius_m", self.radius_m),
@@ -146,23 +144,25 @@ impl BsAgentConfig {
             ("small_bandwidth_hz", self.small_bandwidth_hz),
         ] {
             // A draw of distances and rates must stay a number of 32 bits.
-            if !(value > 0.0 && value <= 1e15) {
-                return fail(field, "must be above 0 and at most 1e15", value);
-            }
+            field::rule(value > 0.0 && value <= 1e15, field, "must be above 0 and at most 1e15", value)?;
         }
         for (field, value) in [("macro_dbm", self.macro_dbm), ("small_dbm", self.small_dbm)] {
-            if !(-100.0..=100.0).contains(&value) {
-                return fail(field, "must be between -100 and 100 dBm", value);
-            }
+            field::rule((-100.0..=100.0).contains(&value), field, "must be between -100 and 100 dBm", value)?;
         }
         for (field, values) in [("base_mbps", self.base_mbps), ("layer_mbps", self.layer_mbps)] {
-            if !values.iter().all(|value| *value > 0.0 && value.is_finite()) {
-                return fail(field, "must be finite and above 0", format!("{values:?}"));
-            }
+            field::rule(
+                values.iter().all(|value| *value > 0.0 && value.is_finite()),
+                field,
+                "must be finite and above 0",
+                format!("{values:?}"),
+            )?;
         }
-        if !(-1e6..=1e6).contains(&self.unconnected_reward) {
-            return fail("unconnected_reward", "must be between -1000000 and 1000000", self.unconnected_reward);
-        }
+        field::rule(
+            (-1e6..=1e6).contains(&self.unconnected_reward),
+            "unconnected_reward",
+            "must be between -1000000 and 1000000",
+            self.unconnected_reward,
+        )?;
         check_steps(self.episode_steps)?;
         Ok(field::fits_in_memory("users", self.users, 16.0 * (self.users * self.n_stations()) as f64)?)
     }

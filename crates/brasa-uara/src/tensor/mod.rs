@@ -13,12 +13,12 @@ pub use state::UaraTensors;
 use std::sync::Arc;
 
 use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorStep};
-use brasa_env::{EnvBatch, EnvSpec, named_rng};
+use brasa_env::{EnvBatch, EnvSpec, field, named_rng};
 use brasa_kernels::{Formulas, Value, elementwise};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::config::{Coverage, Part, Redraw, Reward, Start, UaraConfig};
-use crate::error::{UaraError, fail};
+use crate::error::UaraError;
 use crate::layout::Layout;
 use crate::observe::Columns;
 use crate::radio::Radio;
@@ -89,13 +89,14 @@ impl Uara {
     /// [`UaraError::Field`] for a layout per environment, and for successes that count as truncations.
     pub fn tensors(&self, device: &Device) -> Result<(TensorUara, u32), UaraError> {
         let config = self.config();
-        if config.layout.redraw == Redraw::Environment {
-            let rule = "must be `never` or `episode` for environments on a device";
-            return fail("layout.redraw", rule, "environment");
-        }
-        if config.parity.bootstrap_success {
-            return fail("parity.bootstrap_success", "must be off for environments on a device", true);
-        }
+        let rule = "must be `never` or `episode` for environments on a device";
+        field::rule(config.layout.redraw != Redraw::Environment, "layout.redraw", rule, "environment")?;
+        field::rule(
+            !config.parity.bootstrap_success,
+            "parity.bootstrap_success",
+            "must be off for environments on a device",
+            true,
+        )?;
         let layout = Layout::draw(config, &mut named_rng(config.layout.seed, "layout", 0));
         let propagation = Propagation::new(config, device);
         let constant = self.stays().then(|| propagation.gains(mean_of(&layout, config, device), None));

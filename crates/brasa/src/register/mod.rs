@@ -16,11 +16,11 @@ use std::path::Path;
 use brasa_env::{EnvSpec, Extensions};
 use brasa_experiment::{ExperimentError, LoadedPolicy, NetworkKind, Registry};
 use brasa_nn::{
-    ActorCriticConfig, ActorCriticRole, CriticsRole, DeterministicActor, DeterministicActorConfig,
-    DeterministicActorRole, MlpActorCritic, MlpCritics, MlpCriticsConfig, NnError, PairQNetwork, PairQNetworkConfig,
-    PairSpec, QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, SquashedActor,
-    SquashedActorConfig, StochasticActorRole, TeamQNetwork, TeamQNetworkConfig, TeamValueRole, ValueRole,
-    WindowActorCritic, WindowActorCriticConfig,
+    ActorCriticConfig, ActorCriticRole, CnnActorCritic, CnnActorCriticConfig, CnnQNetwork, CnnQNetworkConfig,
+    CriticsRole, DeterministicActor, DeterministicActorConfig, DeterministicActorRole, MlpActorCritic, MlpCritics,
+    MlpCriticsConfig, NnError, PairQNetwork, PairQNetworkConfig, PairSpec, QNetwork, QNetworkConfig,
+    RecurrentActorCritic, RecurrentActorCriticConfig, SquashedActor, SquashedActorConfig, StochasticActorRole,
+    TeamQNetwork, TeamQNetworkConfig, TeamValueRole, ValueRole, WindowActorCritic, WindowActorCriticConfig,
 };
 use burn::tensor::Device;
 
@@ -52,7 +52,22 @@ pub fn algorithms() -> Registry {
     );
     #[cfg(feature = "dqn")]
     registry.settings::<brasa_dqn::DqnConfig>("dqn", "Deep Q-learning: off-policy, discrete actions");
+    algorithm_rules(&mut registry);
     registry
+}
+
+/// The rules of the settings of the algorithms.
+fn algorithm_rules(registry: &mut Registry) {
+    #[cfg(feature = "ppo")]
+    registry.rules("ppo", || drop(brasa_ppo::PpoConfig::default().validate()));
+    #[cfg(feature = "a2c")]
+    registry.rules("a2c", || drop(brasa_a2c::A2cConfig::default().validate()));
+    #[cfg(feature = "sac")]
+    registry.rules("sac", || drop(brasa_sac::SacConfig::default().validate()));
+    #[cfg(feature = "td3")]
+    registry.rules("td3", || drop(brasa_td3::Td3Config::default().validate()));
+    #[cfg(feature = "dqn")]
+    registry.rules("dqn", || drop(brasa_dqn::DqnConfig::default().validate()));
 }
 
 fn networks(registry: &mut Registry) {
@@ -65,6 +80,8 @@ fn networks(registry: &mut Registry) {
         "window_network",
         "Actor and critic of PPO and A2C on the last observations",
     );
+    registry.settings::<CnnActorCriticConfig>("cnn_network", "Actor and critic of PPO and A2C on images: convolutions");
+    registry.settings::<CnnQNetworkConfig>("cnn_q_network", "Values of DQN for images: convolutions");
     #[cfg(feature = "gat")]
     registry.settings::<brasa_gat::GraphActorCriticConfig>(
         "graph_network",
@@ -91,6 +108,20 @@ fn networks(registry: &mut Registry) {
     registry.network(NetworkKind::<ActorCriticRole>::new("window_network", |config, cx| {
         WindowActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
     }));
+    // The default for images that its default convolutions fit.
+    let images = |spec: &EnvSpec, _: &Extensions| match spec.obs.shape() {
+        [first, middle, last] if first.max(last) >= &36 && middle >= &36 => Some(1),
+        [_, _, _] => Some(0),
+        _ => None,
+    };
+    let network = NetworkKind::<ActorCriticRole>::new("cnn_network", |config, cx| {
+        CnnActorCritic::convolutional(config, cx.spec, cx.device, &mut cx.rng())
+    });
+    registry.network(network.fits(images));
+    let values = NetworkKind::<ValueRole>::new("cnn_q_network", |config, cx| {
+        CnnQNetwork::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    });
+    registry.network(values.fits(images));
     #[cfg(feature = "gat")]
     registry.network(graph_network());
     registry.network(NetworkKind::<StochasticActorRole>::new("actor", |config, cx| {
@@ -167,6 +198,8 @@ pub fn scenarios() -> Registry {
         "scenario.gymnasium",
         "Any environment of Gymnasium, in worker processes of Python",
     );
+    #[cfg(feature = "gym")]
+    registry.rules("scenario.gymnasium", || drop(brasa_gym::GymConfig::default().validate()));
     registry
 }
 
@@ -177,7 +210,7 @@ mod classic {
     use std::convert::Infallible;
 
     use brasa_classic::{
-        Acrobot, CartPole, CartPoleNoVelocity, Classic, MountainCar, MountainCarContinuous,
+        Acrobot, CartPole, CartPoleNoVelocity, Catch, Classic, MountainCar, MountainCarContinuous,
         MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity,
     };
     #[cfg(feature = "tensor")]
@@ -210,6 +243,7 @@ mod classic {
         add(registry, entry("acrobot", Classic::<Acrobot>::acrobot));
         add(registry, entry("mountain-car", Classic::<MountainCar>::mountain_car));
         add(registry, entry("mountain-car-continuous", Classic::<MountainCarContinuous>::mountain_car_continuous));
+        add(registry, entry("catch", Classic::<Catch>::catch));
         add(registry, entry("cart-pole-no-velocity", Classic::<CartPoleNoVelocity>::cart_pole_no_velocity));
         add(registry, entry("pendulum-no-velocity", Classic::<PendulumNoVelocity>::pendulum_no_velocity));
         let car = Classic::<MountainCarContinuousNoVelocity>::mountain_car_continuous_no_velocity;
@@ -220,6 +254,7 @@ mod classic {
             ("acrobot", "Gymnasium's Acrobot-v1: swing two links up to a height"),
             ("mountain-car", "Gymnasium's MountainCar-v0: drive a weak car up a hill"),
             ("mountain-car-continuous", "Gymnasium's MountainCarContinuous-v0: the same car with continuous power"),
+            ("catch", "bsuite's Catch: move a paddle below a falling ball, seen as an image of 10 x 5 pixels"),
             ("cart-pole-no-velocity", "CartPole without speeds: for policies that remember"),
             ("pendulum-no-velocity", "Pendulum without its speed: for policies that remember"),
             (

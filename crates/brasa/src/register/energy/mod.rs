@@ -33,4 +33,7 @@ pub fn register(registry: &mut Registry) {
         "A microgrid with PV, a battery and sockets for electric motorcycles",
     );
     registry.settings::<StationConfig>("scenario.station", "A charging station for electric cars with a battery");
+    registry.rules("scenario.citylearn", || drop(CityLearnConfig::default().validate()));
+    registry.rules("scenario.iquitos", || drop(IquitosConfig::default().validate()));
+    registry.rules("scenario.station", || drop(StationConfig::default().validate()));
 }

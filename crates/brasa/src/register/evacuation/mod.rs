@@ -23,5 +23,6 @@ pub fn register(registry: &mut Registry) {
     registry.scenario(ScenarioEntry::new("evacuation", Evacuation::new).section(replay));
     registry
         .settings::<EvacuationConfig>("scenario.evacuation", "Responders who search and evacuate a burning building");
+    registry.rules("scenario.evacuation", || drop(EvacuationConfig::default().validate()));
     registry.reads_files("scenario.evacuation", PLANS, "buildings = { file = \"PATH\" }");
 }

@@ -30,4 +30,6 @@ pub fn register(registry: &mut Registry) {
         "scenario.uara-bs-agent",
         "Base stations of a cellular network that choose users and channels",
     );
+    registry.rules("scenario.uara", || drop(UaraConfig::default().validate()));
+    registry.rules("scenario.uara-bs-agent", || drop(BsAgentConfig::default().validate()));
 }
