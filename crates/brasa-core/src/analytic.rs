@@ -39,39 +39,20 @@ pub type ByActions<'a, A, const X: usize> = dyn FnMut(&A, [&[f32]; X]) -> Option
 /// By what a gradient of critics is.
 ///
 /// ```
-/// use brasa_core::analytic::{ByResults, CriticsInput};
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::analytic::CriticsInput;
 /// use brasa_core::{Critics, Obs};
 /// use burn::tensor::Tensor;
 ///
-/// /// One critic without parameters: the sum of observation and action.
-/// struct Sum;
-///
-/// impl Critics for Sum {
-///     type Obs = Obs;
-///     type Action = Tensor<2>;
-///     fn values(&self, obs: Obs, action: Tensor<2>) -> Tensor<2> {
-///         (obs.values + action).transpose()
-///     }
-///     fn gradient(
-///         &self,
-///         obs: &Obs,
-///         action: &Tensor<2>,
-///         of: CriticsInput,
-///         by: &mut ByResults<'_, 1>,
-///     ) -> Option<Vec<f32>> {
-///         let [slopes] = by([&brasa_core::read_back(self.values(obs.clone(), action.clone()))])?;
-///         match of {
-///             CriticsInput::Parameters => Some(Vec::new()),
-///             // The derivative of the sum by the action is 1.
-///             CriticsInput::Actions => Some(slopes),
-///         }
-///     }
-/// }
-///
+/// // `Sum` is a critic without parameters. The value is the sum of observation and action.
 /// let device = brasa_device::open_named("cpu")?;
 /// let [obs, action] = [[[1.0], [2.0]], [[0.5], [0.5]]].map(|rows| Tensor::<2>::from_floats(rows, &device));
-/// let square = &mut |[value]: [&[f32]; 1]| Some([value.iter().map(|value| 2.0 * value).collect::<Vec<f32>>()]);
-/// assert_eq!(Sum.gradient(&Obs::new(obs), &action, CriticsInput::Actions, square), Some(vec![3.0, 5.0]));
+/// // The loss is the squared value.
+/// let by = &mut |[value]: [&[f32]; 1]| Some([value.iter().map(|value| 2.0 * value).collect::<Vec<f32>>()]);
+/// let mut gradient = |of| Sum.gradient(&Obs::new(obs.clone()), &action, of, by);
+/// assert_eq!(gradient(CriticsInput::Actions), Some(vec![3.0, 5.0]));
+/// assert_eq!(gradient(CriticsInput::Parameters), Some(vec![]));
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

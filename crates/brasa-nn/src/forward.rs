@@ -68,22 +68,13 @@ pub trait Forward<M, const X: usize> {
 /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
 /// # use shown::*;
 /// use brasa_nn::{AdamConfig, Data, EvaluatedActions, Step, Trainable};
-/// # use brasa_number::{Number, RowLoss};
 /// use burn::tensor::Tensor;
-///
-/// /// The negative log-probability of a demonstrated action, and the squared distance of the value to 1.
-/// struct Imitation;
-///
-/// impl RowLoss<3, 0, 2> for Imitation {
-///     fn row<N: Number>(&self, [log_prob, _entropy, value]: [N; 3], []: [N; 0]) -> [N; 2] {
-///         [(value - 1.0).square() - log_prob, -log_prob]
-///     }
-/// }
 ///
 /// let device = brasa_device::open_named("cpu")?;
 /// let mut trainable = Trainable::new(actor_critic(&device.clone().autodiff())?, AdamConfig::default())?;
 /// let (obs, action) = (observed(&device), Tensor::from_floats([[0.0], [2.0]], &device));
 /// let forward = EvaluatedActions { obs: &obs, action: &action, sequences: None };
+/// // `Imitation` is the negative log-probability of demonstrated actions, and the error of the value.
 /// let mut step = || trainable.learn(&forward, Data::new([]), &Imitation, Step::new(1e-2, None), |_| true);
 /// let surprise: Vec<f64> = (0..50).map(|_| step().reports.read(1)).collect();
 /// // The first policy is nearly uniform over three actions.
@@ -231,22 +222,13 @@ impl<M: Critics<Action = Tensor<2>>> Forward<M, 1> for ValuesOfActions<'_, M::Ob
 /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
 /// # use shown::*;
 /// use brasa_nn::{AdamConfig, Data, DrawnActions, Step, Trainable};
-/// # use brasa_number::{Number, RowLoss};
 /// use burn::tensor::Tensor;
-///
-/// /// The loss of the actor of soft actor-critic, with an entropy coefficient of 0.1.
-/// struct Soft;
-///
-/// impl RowLoss<3, 0, 1> for Soft {
-///     fn row<N: Number>(&self, [log_prob, value, _square]: [N; 3], []: [N; 0]) -> [N; 1] {
-///         [log_prob * 0.1 - value]
-///     }
-/// }
 ///
 /// let device = brasa_device::open_named("cpu")?;
 /// let mut trainable = Trainable::new(squashed_actor(&device.clone().autodiff())?, AdamConfig::default())?;
 /// let (critics, obs, noise) = (two_critics(&device)?, observed(&device), Tensor::zeros([2, 1], &device));
 /// let forward = DrawnActions { critics: &critics, obs: &obs, noise: &noise };
+/// // `Soft` is the loss of the actor of soft actor-critic, with an entropy coefficient of 0.1.
 /// let mut step = || trainable.learn(&forward, Data::new([]), &Soft, Step::new(1e-2, None), |_| true);
 /// let losses: Vec<f64> = (0..50).map(|_| step().reports.read(0)).collect();
 /// assert!(losses[49] < losses[0]);
@@ -313,21 +295,12 @@ where
 /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
 /// # use shown::*;
 /// use brasa_nn::{AdamConfig, Data, GreedyActions, Step, Trainable};
-/// # use brasa_number::{Number, RowLoss};
-///
-/// /// The loss of a deterministic policy gradient.
-/// struct Negative;
-///
-/// impl RowLoss<1, 0, 1> for Negative {
-///     fn row<N: Number>(&self, [value]: [N; 1], []: [N; 0]) -> [N; 1] {
-///         [-value]
-///     }
-/// }
 ///
 /// let device = brasa_device::open_named("cpu")?;
 /// let mut trainable = Trainable::new(deterministic_actor(&device.clone().autodiff())?, AdamConfig::default())?;
 /// let (critics, obs) = (two_critics(&device)?, observed(&device));
 /// let forward = GreedyActions { critics: &critics, obs: &obs };
+/// // `Negative` is the loss of a deterministic policy gradient: the negative value.
 /// let mut step = || trainable.learn(&forward, Data::new([]), &Negative, Step::new(1e-2, None), |_| true);
 /// let losses: Vec<f64> = (0..50).map(|_| step().reports.read(0)).collect();
 /// assert!(losses[49] < losses[0]);

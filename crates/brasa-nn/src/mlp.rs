@@ -23,7 +23,7 @@ use crate::{Activation, Init, Linear, StackedLayerNorm, StackedLinear};
 ///     output_init: Init::FanIn,
 /// };
 /// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
-/// // Without a last layer, the results are those of the last hidden layer.
+/// // Without a last layer, the last hidden layer gives the results.
 /// let body = Mlp::new(&config, &device, rng);
 /// assert_eq!(body.forward(Tensor::zeros([8, 4], &device)).dims(), [8, 16]);
 /// let network = Mlp::new(&MlpConfig { outputs: Some(2), ..config }, &device, rng);
