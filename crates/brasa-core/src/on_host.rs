@@ -105,6 +105,7 @@ pub trait HostActor: Send {
 /// use brasa_core::{HostEnv, VecEnv};
 /// use brasa_env::EnvVec;
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// let device = brasa_device::open_named("cpu")?;
 /// let mut env = HostEnv::new(EnvVec::new(0..2, |_| Walk(0.0))?, &device);
 /// env.reset(7)?;

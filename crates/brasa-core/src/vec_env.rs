@@ -17,6 +17,7 @@ use crate::{HostStepper, Normalization, Rows};
 /// use brasa_env::{EnvError, EnvVec};
 /// use burn::tensor::Tensor;
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// /// The mean reward of steps with the action 0.
 /// fn mean_reward(env: &mut impl VecEnv<Action = Tensor<2>>, n_steps: usize) -> Result<f32, EnvError> {
 ///     let action = Tensor::zeros([env.n_rows(), env.spec().action.width()], env.device());
@@ -201,6 +202,7 @@ impl<O: Rows, A: Rows> VecEnv for Box<dyn VecEnv<Obs = O, Action = A>> {
 /// use brasa_env::{EnvVec, wrappers::TimeLimit};
 /// use burn::tensor::Tensor;
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// let device = brasa_device::open_named("cpu")?;
 /// let mut env = HostEnv::new(TimeLimit::new(EnvVec::new(0..1, |_| Walk(0.0))?, 1)?, &device);
 /// env.reset(7)?;
@@ -239,6 +241,7 @@ pub struct StepBatch<O> {
 /// use brasa_env::EnvVec;
 /// use burn::tensor::Tensor;
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0.
 /// let device = brasa_device::open_named("cpu")?;
 /// let mut env = HostEnv::new(EnvVec::new(0..1, |_| Walk(0.0))?, &device);
 /// env.reset(7)?;

@@ -16,6 +16,7 @@ use crate::{EnvError, EnvSpec};
 /// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
 /// use ndarray::array;
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// let mut batch = EnvVec::new(0..2, |_| Walk(0.0))?;
 /// let mut slabs = BatchSlabs::new(batch.spec());
 /// batch.reset(7, &mut slabs)?;
@@ -108,6 +109,7 @@ pub trait EnvBatch: Send {
 /// # use shown::*;
 /// use brasa_env::{EnvVec, play_episodes};
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0, and `left` always goes there.
 /// let mut batch = EnvVec::new(0..1, |_| Walk(0.0))?;
 /// let (episode, _) = play_episodes(&mut batch, &mut left, 0, 0)?.remove(0);
 /// assert_eq!((episode.env, episode.length, episode.episode_return), (0, 3, -3.0));

@@ -15,6 +15,7 @@ use crate::{BatchSlabs, Env, EnvBatch, EnvError, EnvRng, EnvSpec, MaskSpec, Stat
 /// # use shown::*;
 /// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// // The closure receives the index of each environment.
 /// let mut batch = EnvVec::new(0..3, |index| Walk(index as f32))?;
 /// assert_eq!(batch.envs().map(|walk| walk.0).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);

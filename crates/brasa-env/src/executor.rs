@@ -47,6 +47,7 @@ pub enum Executor {
 /// # use shown::*;
 /// use brasa_env::{EnvVec, Executor, execute};
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// let (_, choice) = execute(Executor::Serial, 4, |envs| EnvVec::new(envs, |_| Walk(0.0)))?;
 /// assert_eq!(choice.n_threads, 1);
 /// assert_eq!(choice.to_string(), "environments on 1 thread: as configured");

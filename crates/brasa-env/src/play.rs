@@ -15,6 +15,7 @@ use crate::{BatchSlabs, Controller, EnvBatch, EnvError, EnvSpec, Episode, Space}
 /// # use shown::*;
 /// use brasa_env::{EnvVec, play_episodes};
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0, and `left` always goes there.
 /// let mut batch = EnvVec::new(0..1, |_| Walk(0.0))?;
 /// let (_, series) = play_episodes(&mut batch, &mut left, 0, 1)?.remove(0);
 /// let series = series.expect("one series was requested");
@@ -101,6 +102,7 @@ pub fn count_step() {
 /// # use shown::*;
 /// use brasa_env::{EnvVec, play_episodes, steps_played};
 ///
+/// // `left` is a controller that always goes left.
 /// let before = steps_played();
 /// // Ten walks step together, three times.
 /// play_episodes(&mut EnvVec::new(0..10, |_| Walk(0.0))?, &mut left, 0, 0)?;
@@ -211,6 +213,7 @@ impl Playing {
 /// use brasa_env::{BatchSlabs, EnvError, EnvVec, play_episodes};
 /// use ndarray::ArrayViewMut2;
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// let mut left = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
 ///     actions.fill(0.0);
 ///     Ok(())

@@ -18,6 +18,7 @@ use crate::{BatchSlabs, Controller, EnvError, EnvRng, Space, named_rng};
 /// use brasa_env::wrappers::TimeLimit;
 /// use brasa_env::{EnvBatch, EnvVec, RandomController, play_episodes};
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// let mut batch = TimeLimit::new(EnvVec::new(0..8, |_| Walk(0.0))?, 20)?;
 /// let mut random = RandomController::new(&batch.spec().action, 0, 0..8);
 /// let episodes = play_episodes(&mut batch, &mut random, 0, 0)?;

@@ -147,6 +147,7 @@ pub trait RenderedEnv: Send {
 /// # use shown::*;
 /// use brasa_env::{EnvError, EnvVec, Frame, RenderedBatch, RenderedEnv, Shown};
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// let white = |_: &Shown<'_>| -> Result<Frame, EnvError> { Ok(Frame::new(1, 1, vec![255; 3])?) };
 /// let env = RenderedBatch::new(EnvVec::new(0..1, |_| Walk(0.0))?, 0.5, white)?;
 /// assert_eq!(env.frame_secs(), 0.5);
@@ -214,6 +215,7 @@ where
 /// # use shown::*;
 /// use brasa_env::{EnvError, EnvVec, Frame, RenderedBatch, Shown, play_rendered};
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0, and `left` always goes there.
 /// let render = |shown: &Shown<'_>| -> Result<Frame, EnvError> {
 ///     Ok(Frame::new(1, 1, vec![shown.obs[[0, 0]] as u8; 3])?)
 /// };

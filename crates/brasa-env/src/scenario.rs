@@ -240,6 +240,7 @@ pub fn find_baseline<'a>(baselines: &'a [Baseline], name: &str) -> Result<&'a Ba
 /// # use shown::*;
 /// use brasa_env::{EnvBatch, Scenario, Split};
 ///
+/// // `Line` is a scenario of walks, with the baseline `left`.
 /// // Twenty environments for an evaluation.
 /// let batch = Line.envs(Split::Evaluation, 0..20)?;
 /// assert_eq!(batch.n_envs(), 20);
@@ -260,6 +261,7 @@ pub enum Split {
 /// # use shown::*;
 /// use brasa_env::{Effort, Scenario};
 ///
+/// // `Line` is a scenario of walks, with the baseline `left`.
 /// // By default, an evaluation during training has as many episodes as a final comparison.
 /// assert_eq!(Line.n_episodes(Effort::Look), 20);
 /// assert_eq!(Line.n_episodes(Effort::Compare), 20);
@@ -279,6 +281,7 @@ pub enum Effort {
 /// # use shown::*;
 /// use brasa_env::{Evaluation, Scenario, Who};
 ///
+/// // `Line` is a scenario of walks, with the baseline `left`.
 /// // The episodes 10 to 12 of seed 1, with a trace of the first of them.
 /// let evaluation = Evaluation { episodes: 10..13, n_traces: 1, ..Evaluation::new(0, 1) };
 /// let outcomes = Line.evaluate(Who::Baseline("left"), &evaluation)?;
@@ -395,6 +398,7 @@ impl std::fmt::Debug for dyn Scenario {
 /// # use shown::*;
 /// use brasa_env::{Evaluation, Scenario, Who};
 ///
+/// // `Line` is a scenario of walks, with the baseline `left`.
 /// let evaluation = Evaluation::new(1, 0);
 /// let baseline = Line.evaluate(Who::Baseline("left"), &evaluation)?;
 /// // A controller that is no baseline, such as a trained policy.
@@ -435,6 +439,7 @@ impl Who<'_> {
 /// # use shown::*;
 /// use brasa_env::{Baseline, BaselineKind, EnvVec, play_episodes};
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0, and `left` always goes there.
 /// let baseline = Baseline::new("left", BaselineKind::Optimum).by(|| Box::new(left));
 /// let mut controller = baseline.controller()?;
 /// let episodes = play_episodes(&mut EnvVec::new(0..1, |_| Walk(0.0))?, &mut *controller, 0, 0)?;
@@ -704,6 +709,7 @@ impl Outcome {
 /// # use shown::*;
 /// use brasa_env::{EpisodeSeries, Evaluation, Scenario, Who};
 ///
+/// // `Line` is a scenario of walks, with the baseline `left`.
 /// let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 0) };
 /// let outcome = Line.evaluate(Who::Baseline("left"), &evaluation)?.remove(0);
 /// // The default of `Scenario::evaluate` records a series.

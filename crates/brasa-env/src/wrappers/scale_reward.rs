@@ -16,6 +16,7 @@ use crate::{BatchSlabs, EnvBatch, EnvError, field};
 /// use brasa_env::wrappers::ScaleReward;
 /// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// let mut batch = ScaleReward::new(EnvVec::new(0..1, |_| Walk(0.0))?, 0.5)?;
 /// let mut slabs = BatchSlabs::new(batch.spec());
 /// batch.reset(7, &mut slabs)?;

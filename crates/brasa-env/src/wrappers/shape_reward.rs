@@ -29,6 +29,7 @@ use crate::{BatchSlabs, EnvBatch, EnvError, field};
 /// use brasa_env::wrappers::ShapeReward;
 /// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
 ///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// // Half of each reward, without smoothing.
 /// let mut batch = ShapeReward::new(EnvVec::new(0..1, |_| Walk(0.0))?, 0.5, 0.0)?;
 /// let mut slabs = BatchSlabs::new(batch.spec());
