@@ -9,6 +9,16 @@ use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, Tenso
 use serde::{Deserialize, Serialize};
 
 /// Precision of the numbers of a replay buffer.
+///
+/// ```
+/// use brasa_buffers::{Precision, ReplayConfig};
+///
+/// let config: ReplayConfig = toml::from_str("precision = 'f16'")?;
+/// assert_eq!(config.precision, Precision::F16);
+/// let config: ReplayConfig = toml::from_str("precision = { u8 = { low = 0.0, high = 255.0 } }")?;
+/// assert_eq!(config.precision, Precision::U8 { low: 0.0, high: 255.0 });
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Precision {
@@ -52,6 +62,19 @@ impl Precision {
 /// Rows that can be packed into arrays of reduced precision, and unpacked.
 ///
 /// A struct of tensors packs and unpacks its parts in the same order.
+///
+/// ```
+/// use brasa_buffers::{Compact, Obs, Precision};
+/// use burn::tensor::Tensor;
+///
+/// let obs = Obs::new(Tensor::from_floats([[0.5], [1e6]], &brasa_device::open_named("cpu")?));
+/// let mut arrays = Vec::new();
+/// obs.clone().pack(Precision::F16, &mut arrays);
+/// let back = Obs::unpack(&obs, &mut arrays.into_iter());
+/// // The largest number in 16 bits.
+/// assert_eq!(brasa_core::read_back(back.values), [0.5, 65504.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub trait Compact: Rows {
     /// Packs all rows and appends the arrays: each has one row per row, or one for each [`Compact::n_agents`]
     /// consecutive rows.
@@ -140,6 +163,17 @@ impl<C: Compact> Compact for Option<C> {
 }
 
 /// One array of rows, `[n_rows, width]`, in its stored type.
+///
+/// ```
+/// use brasa_buffers::{Packed, Precision};
+/// use burn::tensor::Tensor;
+///
+/// let rows = Tensor::from_floats([[0.0, 99.6], [300.0, 255.0]], &brasa_device::open_named("cpu")?);
+/// let packed = Packed::new(rows, Precision::U8 { low: 0.0, high: 255.0 });
+/// // Whole numbers from 0 to 255 are exact. Others are rounded or clipped.
+/// assert_eq!(brasa_core::read_back(packed.into_floats()), [0.0, 100.0, 255.0, 255.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Packed {
     values: Values,

@@ -9,6 +9,32 @@ use crate::{Discounts, Remembered, Rollout};
 
 /// The steps of one rollout as numbers, row by row: [`crate::RolloutBuffer`] for environments that step in the memory of the CPU. Its
 /// memory becomes that of the [`Rollout`].
+///
+/// ```
+/// use brasa_buffers::{Discounts, HostRollout, Obs};
+/// use brasa_core::{HostEnv, PolicyState, Rows, VecEnv, env::EnvVec, read_back};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut env = HostEnv::new(EnvVec::new(0..1, |_| brasa_classic::CartPole::default())?, &device);
+/// env.reset(0)?;
+/// let mut rollout = HostRollout::new(3, env.spec(), 0);
+/// let stepper = env.on_host().expect("the device is the CPU");
+/// for _ in 0..3 {
+///     rollout.observe(stepper.observed(), &[]);
+///     rollout.decisions.action.push(1.0);
+///     rollout.decisions.log_prob.push(-0.7);
+///     rollout.decisions.value.push(0.0);
+///     rollout.push(stepper.step(&[1.0])?, &[]);
+/// }
+/// let next = (stepper.obs(stepper.observed().values.to_vec(), None), &PolicyState::default());
+/// let value_of = |obs: Obs, _: &PolicyState| Tensor::zeros([obs.n_rows()], &device);
+/// let discounts = Discounts { gamma: 1.0, gae_lambda: 1.0 };
+/// let rollout = rollout.finish(stepper, next, value_of, discounts, &device);
+/// // Each of the three steps has a reward of 1.
+/// assert_eq!(read_back(rollout.returns), [3.0, 2.0, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct HostRollout {
     obs: Vec<f32>,

@@ -10,6 +10,21 @@ use rand::seq::SliceRandom;
 use crate::{BufferError, GaeInput, gae};
 
 /// The discounts of generalized advantage estimation.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/rollout.inc")); }
+/// # use shown::*;
+/// use brasa_buffers::Discounts;
+/// use brasa_core::read_back;
+///
+/// // Two steps with a reward of 1, and no value afterwards.
+/// let device = brasa_device::open_named("cpu")?;
+/// let discounts = Discounts { gamma: 0.5, gae_lambda: 1.0 };
+/// let last_value = number(0.0, &device);
+/// let rollout = two_steps(&device).finish(last_value, |_, _| unreachable!("all values are stored"), discounts)?;
+/// assert_eq!(read_back(rollout.returns), [1.0 + 0.5, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Discounts {
     /// Of rewards, per unit of time: a step of duration `d` is discounted by `gamma^d`.
@@ -21,6 +36,27 @@ pub struct Discounts {
 /// Storage for `n_steps` steps of `n_rows` rows on a non-autodiff device, allocated once.
 ///
 /// Step t of row i is at index `t * n_rows + i`.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/rollout.inc")); }
+/// # use shown::*;
+/// use brasa_buffers::{Discounts, EnvSpec, Obs, RolloutBuffer, Space};
+/// use brasa_core::{Decision, read_back};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["x"]), Space::Discrete(2), 1);
+/// let (obs, action) = (Obs::new(row(0.0, &device)), row(1.0, &device));
+/// let mut buffer = RolloutBuffer::new(2, &spec, &obs, &action, &device);
+/// while !buffer.is_full() {
+///     let decision = Decision { log_prob: number(-0.7, &device), value: Some(number(0.0, &device)) };
+///     // `step` is the result of an environment with a reward of 1.
+///     buffer.push(obs.clone(), action.clone(), decision, &step(&device));
+/// }
+/// let discounts = Discounts { gamma: 1.0, gae_lambda: 0.5 };
+/// let rollout = buffer.finish(number(0.0, &device), |_, _| number(0.0, &device), discounts)?;
+/// assert_eq!(read_back(rollout.advantage), [1.5, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct RolloutBuffer<O, A> {
     obs: Column<O>,
@@ -55,6 +91,14 @@ pub struct RolloutBuffer<O, A> {
 /// Steps that the CPU writes together.
 const STEPS_ON_HOST: usize = 32;
 /// Most rows of a rollout whose values are computed together.
+///
+/// ```
+/// use brasa_buffers::MOST_VALUED_ROWS;
+///
+/// // The values of 128 steps of 256 environments are computed in four parts.
+/// let n_rows: usize = 128 * 256;
+/// assert_eq!(n_rows.div_ceil(MOST_VALUED_ROWS), 4);
+/// ```
 pub const MOST_VALUED_ROWS: usize = 8192;
 
 /// Rows that arrive step by step.
@@ -99,6 +143,23 @@ impl<R: Rows> Column<R> {
 }
 
 /// A full rollout with advantages; every part has `n_steps * n_rows` rows.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/rollout.inc")); }
+/// # use shown::*;
+/// use brasa_buffers::{Discounts, named_rng};
+/// use brasa_core::Rows;
+///
+/// // `two_steps` is a full `RolloutBuffer`.
+/// let device = brasa_device::open_named("cpu")?;
+/// let discounts = Discounts { gamma: 0.99, gae_lambda: 0.95 };
+/// let rollout = two_steps(&device).finish(number(0.0, &device), |_, _| number(0.0, &device), discounts)?;
+/// assert_eq!(rollout.n_rows(), 2);
+/// let sizes: Vec<usize> =
+///     rollout.minibatches(1, &mut named_rng(0, "example", 0)).map(|batch| batch.obs.n_rows()).collect();
+/// assert_eq!(sizes, [1, 1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Rollout<O, A> {
     /// Observations.
@@ -120,6 +181,23 @@ pub struct Rollout<O, A> {
 rows_by_field!([O: Rows, A: Rows] Rollout<O, A> { obs, action, log_prob, value, advantage, returns, remembered });
 
 /// What a policy remembered in a rollout, for learning from sequences.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/rollout.inc")); }
+/// # use shown::*;
+/// use brasa_buffers::{Discounts, Remembered};
+/// use brasa_core::read_back;
+///
+/// // The policy of `two_steps` counts steps.
+/// let device = brasa_device::open_named("cpu")?;
+/// let discounts = Discounts { gamma: 0.99, gae_lambda: 0.95 };
+/// let rollout = two_steps(&device).finish(number(0.0, &device), |_, _| number(0.0, &device), discounts)?;
+/// let Remembered { state, starts } = rollout.remembered.expect("the policy remembers");
+/// assert_eq!(read_back(state), [0.0, 1.0]);
+/// // No second episode begins in this rollout.
+/// assert_eq!(read_back(starts), [0.0, 0.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Remembered {
     /// `[n_rows, Policy::state_width]`: before each step, at collection.

@@ -24,6 +24,17 @@ const TOLERANCE: f32 = 1e-5;
 ///
 /// # Errors
 /// [`EnvError::Contract`] with the first violated rule.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/envs.inc")); }
+/// # use shown::*;
+/// use brasa_core::{RuleTensors, check_dynamics};
+///
+/// // `Tank` is the tank of the page of `brasa_env::Rules`.
+/// let device = brasa_device::open_named("cpu")?;
+/// check_dynamics(20, &RuleTensors::new(Tank), &device)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn check_dynamics<D: TensorDynamics>(n_steps: usize, dynamics: &D, device: &Device) -> Result<(), EnvError> {
     let spec = dynamics.spec(N_ENVS);
     spec.validate()?;

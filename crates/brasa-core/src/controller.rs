@@ -22,6 +22,23 @@ struct Unknown {
 /// Turns a policy without exploration into a [`Controller`] for evaluation, comparison or an application.
 ///
 /// A decision has one upload per part of the observation and one read-back.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{Greedy, PolicyController, PolicyState};
+/// use brasa_env::{EnvSpec, Space};
+/// use ndarray::array;
+///
+/// // `Distance` has a higher value for a step to the left (0) where the place is positive.
+/// let device = brasa_device::open_named("cpu")?;
+/// let spec = EnvSpec::new(Space::uniform_box(-9.0, 9.0, ["place"]), Space::Discrete(2), 1);
+/// let controller = PolicyController::new(Greedy(Distance), &spec, None, &device);
+/// let places = array![[2.0], [-3.0]];
+/// let actions = controller.decide_rows(places.view(), None, &mut PolicyState::default())?;
+/// assert_eq!(actions, array![[0.0], [1.0]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct PolicyController<P> {
     policy: P,

@@ -16,6 +16,23 @@ use crate::{HostObs, HostStepper, Obs, ObsForm, ObsParts, StepBatch, Successor, 
 /// It keeps episode statistics if the batch does not. If an episode was truncated, a second upload carries the observations
 /// before the reset. `O` is the form of observations for policies: flat rows, or [`TeamObs`], which stores the shared
 /// part once.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/envs.inc")); }
+/// # use shown::*;
+/// use brasa_core::{HostEnv, VecEnv, read_back};
+/// use brasa_env::EnvVec;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut env = HostEnv::new(EnvVec::new(0..2, |_| Walk(0.0))?, &device);
+/// env.reset(7)?;
+/// // The first walk goes left from 3, the second walk goes right.
+/// let step = env.step(Tensor::from_floats([[0.0], [1.0]], &device))?;
+/// assert_eq!(read_back(step.obs.values), [2.0, 4.0]);
+/// assert_eq!(read_back(step.reward), [-1.0, -1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct HostEnv<B, O = Obs> {
     batch: EpisodeStats<B>,
@@ -30,6 +47,23 @@ pub struct HostEnv<B, O = Obs> {
 }
 
 /// Numbers of transfers between host and device.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/envs.inc")); }
+/// # use shown::*;
+/// use brasa_core::{HostEnv, Transfers, VecEnv};
+/// use brasa_env::EnvVec;
+/// use burn::tensor::Tensor;
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut env = HostEnv::new(EnvVec::new(0..2, |_| Walk(0.0))?, &device);
+/// env.reset(7)?;
+/// env.step(Tensor::zeros([2, 1], &device))?;
+/// // The reset uploaded observations. The step read actions and uploaded its results.
+/// assert_eq!(env.transfers(), Transfers { uploads: 2, read_backs: 1 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transfers {
     /// From host to device.

@@ -6,6 +6,34 @@ use burn::tensor::Tensor;
 use crate::{Metrics, Policy};
 
 /// Improves a policy from batches of experience.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{Learner, Metrics, Progress};
+///
+/// /// Sets the gain of a proportional controller to the mean of a batch.
+/// struct Tuner(f32);
+///
+/// impl Learner for Tuner {
+///     type Batch = Vec<f32>;
+///     type Policy = Proportional;
+///     fn update(&mut self, batch: Vec<f32>, _: Progress) -> Metrics {
+///         self.0 = batch.iter().sum::<f32>() / batch.len() as f32;
+///         let mut metrics = Metrics::default();
+///         metrics.push("train/gain", f64::from(self.0));
+///         metrics
+///     }
+///     fn policy(&self, _: Progress) -> Proportional {
+///         Proportional(self.0)
+///     }
+/// }
+///
+/// let (mut tuner, progress) = (Tuner(0.0), Progress::new(0, 1_000));
+/// assert_eq!(tuner.update(vec![1.0, 3.0], progress).read()?, [("train/gain", 2.0)]);
+/// assert_eq!(tuner.policy(progress).0, 2.0);
+/// # Ok::<(), brasa_core::MetricsError>(())
+/// ```
 pub trait Learner {
     /// Input of one update.
     type Batch;
@@ -35,6 +63,28 @@ pub trait Learner {
 /// A learner that uses each rollout for one update.
 ///
 /// The loop reads these settings from the learner, so that they are given once.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::OnPolicyLearner;
+///
+/// // `Mean` is a learner.
+/// impl OnPolicyLearner for Mean {
+///     fn n_steps(&self) -> usize {
+///         128
+///     }
+///     fn gamma(&self) -> f64 {
+///         0.99
+///     }
+///     fn gae_lambda(&self) -> f64 {
+///         0.95
+///     }
+/// }
+///
+/// // By default, a gradient step uses all 128 steps of 8 environments.
+/// assert_eq!(Mean(0.0).batch_rows(1024), 1024);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not learn from rollouts",
     note = "`Trainer::on_policy` takes PPO, A2C, or a learner with this trait; SAC, TD3 and DQN go into `Trainer::off_policy`"
@@ -61,6 +111,30 @@ pub trait OnPolicyLearner: Learner {
 }
 
 /// A learner that learns from transitions of a replay buffer.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::OffPolicyLearner;
+/// use brasa_env::{EnvError, EnvSpec, Space, field};
+/// use burn::tensor::Tensor;
+///
+/// // `Mean` is a learner. It has no error of temporal differences, so replay cannot be prioritized.
+/// impl OffPolicyLearner for Mean {
+///     fn gamma(&self) -> f64 {
+///         0.99
+///     }
+///     fn td_error(&self) -> Tensor<1> {
+///         unimplemented!("no prioritized replay")
+///     }
+///     fn check_envs(&self, spec: &EnvSpec) -> Result<(), EnvError> {
+///         Ok(field::rule(spec.obs.width() == 1, "obs", "must be one number", spec.obs.width())?)
+///     }
+/// }
+///
+/// let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["x", "y"]), Space::Discrete(2), 1);
+/// assert_eq!(Mean(0.0).check_envs(&spec).unwrap_err().to_string(), "`obs` must be one number, got 2");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not learn from transitions of a replay buffer",
     note = "`Trainer::off_policy` takes SAC, TD3, DQN, or a learner with this trait; PPO and A2C go into `Trainer::on_policy`"
@@ -89,6 +163,14 @@ pub trait OffPolicyLearner: Learner {
 }
 
 /// Progress of a training run; schedules read it.
+///
+/// ```
+/// use brasa_core::{Progress, Schedule};
+///
+/// let progress = Progress::new(25_000, 100_000);
+/// assert_eq!(progress.fraction(), 0.25);
+/// assert_eq!(Schedule::linear(1.0, 0.0).at(progress.fraction()), 0.75);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Environment steps before the current batch was collected.

@@ -6,6 +6,19 @@ use thiserror::Error;
 use crate::read_back::read_together;
 
 /// Named scalars of an update, on the host or still on the device.
+///
+/// ```
+/// use brasa_core::Metrics;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut metrics = Metrics::default();
+/// metrics.push("train/n_updates", 10.0);
+/// metrics.push_tensor("train/loss", Tensor::from_floats([0.5], &device));
+/// // One wait for the device. The names are sorted.
+/// assert_eq!(metrics.read()?, [("train/loss", 0.5), ("train/n_updates", 10.0)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     known: Vec<(&'static str, f64)>,
@@ -13,9 +26,29 @@ pub struct Metrics {
 }
 
 /// Metrics that were read: name and value.
+///
+/// ```
+/// use brasa_core::{MetricValues, Metrics};
+///
+/// let mut metrics = Metrics::default();
+/// metrics.push("train/loss", 0.5);
+/// let values: MetricValues = metrics.read()?;
+/// let loss = values.iter().find(|(name, _)| *name == "train/loss");
+/// assert_eq!(loss, Some(&("train/loss", 0.5)));
+/// # Ok::<(), brasa_core::MetricsError>(())
+/// ```
 pub type MetricValues = Vec<(&'static str, f64)>;
 
 /// Metrics that cannot be read.
+///
+/// ```
+/// use brasa_core::Metrics;
+///
+/// let mut metrics = Metrics::default();
+/// metrics.push("train/loss", f64::NAN);
+/// let error = metrics.read().unwrap_err().to_string();
+/// assert!(error.starts_with("`train/loss` is NaN: training has diverged"));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MetricsError {

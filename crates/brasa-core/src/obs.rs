@@ -10,6 +10,19 @@ use ndarray::Array2;
 use crate::{Rows, TeamObs, rows_by_field};
 
 /// Observations of a policy over flat vectors.
+///
+/// ```
+/// use brasa_core::{Obs, Rows};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let values = Tensor::from_floats([[0.5, 20.0], [0.25, 21.0]], &device);
+/// let mask = Tensor::from_floats([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]], &device);
+/// let obs = Obs { mask: Some(mask), ..Obs::new(values) };
+/// // Two numbers and three flags, in 32 bits.
+/// assert_eq!((obs.n_rows(), obs.bytes_per_row()), (2, 20.0));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Obs {
     /// `[n_rows, obs width]`.
@@ -36,6 +49,22 @@ rows_by_field!([] Obs { values, mask }
 );
 
 /// Parts of observations as uploaded from environments.
+///
+/// ```
+/// use brasa_core::{Obs, ObsForm, ObsParts, read_back};
+/// use brasa_env::{BatchSlabs, EnvSpec, Space};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// // Two agents. The first number is shared.
+/// let obs = Space::uniform_box(0.0, 24.0, ["hour", "soc"]);
+/// let spec = EnvSpec { n_agents: 2, shared_width: 1, ..EnvSpec::new(obs, Space::Discrete(2), 1) };
+/// let mut slabs = BatchSlabs::new(&spec);
+/// slabs.shared.fill(7.0);
+/// slabs.obs.assign(&ndarray::array![[0.5], [0.75]]);
+/// let obs = Obs::assemble(ObsParts::upload(&spec, &slabs, &device));
+/// assert_eq!(read_back(obs.values), [7.0, 0.5, 7.0, 0.75]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ObsParts {
     /// `[n_envs, shared width]`: the part that all agents of an environment share; `None` for width 0.
@@ -69,6 +98,21 @@ impl ObsParts {
 }
 
 /// A form of observations that can be assembled from [`ObsParts`].
+///
+/// ```
+/// use brasa_core::{Obs, ObsForm, ObsParts, TeamObs};
+/// use burn::tensor::Tensor;
+///
+/// /// Observations of two agents in one environment, without a shared part.
+/// fn assembled<O: ObsForm>(own: Tensor<2>) -> O {
+///     O::assemble(ObsParts { shared: None, own: Some(own), mask: None, n_agents: 2, actions_per_flag: 1 })
+/// }
+///
+/// let own = Tensor::<2>::from_floats([[0.5], [0.75]], &brasa_device::open_named("cpu")?);
+/// assert_eq!(assembled::<Obs>(own.clone()).values.dims(), [2, 1]);
+/// assert_eq!(assembled::<TeamObs>(own).n_agents, 2);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub trait ObsForm: Rows {
     /// Assembles the parts.
     ///
@@ -91,6 +135,22 @@ pub(crate) fn row_of(values: &[f32], device: &Device) -> Tensor<2> {
 }
 
 /// Moments of observations on a device.
+///
+/// ```
+/// use brasa_core::{Normalization, Obs, Rows, read_back};
+/// use brasa_env::wrappers::RunningMoments;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut moments = RunningMoments::new(1);
+/// moments.add(ndarray::array![[10.0], [30.0]].view());
+/// let normalization = Normalization::new(&moments, &device);
+/// // The mean is 20 and the standard deviation is 10.
+/// let obs = Obs::new(Tensor::from_floats([[25.0], [1e6]], &device));
+/// let normalized = obs.normalized(&normalization).expect("flat observations can be normalized");
+/// assert_eq!(read_back(normalized.values), [0.5, 10.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Normalization {
     /// `[1, obs width]`: the mean, as the nearest numbers of 32 bits.

@@ -7,6 +7,37 @@ use crate::analytic::{ByActions, ByResults, CriticsInput};
 use crate::{ActionSizes, HostActor, NetworkSizes, PolicyState, Rows, Sequences, rows_by_field};
 
 /// Maps observations to actions.
+///
+/// ```
+/// use brasa_core::{Explore, NoiseDistribution, NoiseSpec, Obs, Policy, read_back};
+/// use burn::tensor::Tensor;
+///
+/// /// Acts against the observed number, with noise of deviation 1.
+/// struct Against;
+///
+/// impl Policy for Against {
+///     type Obs = Obs;
+///     type Action = Tensor<2>;
+///     type Extra = ();
+///     fn noise(&self) -> NoiseSpec {
+///         NoiseSpec { width: 1, distribution: NoiseDistribution::Normal, resample_every: 1 }
+///     }
+///     fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, ()) {
+///         match explore {
+///             Explore::Greedy => (-obs.values, ()),
+///             Explore::Sample(noise) => (noise - obs.values, ()),
+///         }
+///     }
+///     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+///         action.clamp(-1.0, 1.0)
+///     }
+/// }
+///
+/// let obs = Obs::new(Tensor::from_floats([[0.5], [3.0]], &brasa_device::open_named("cpu")?));
+/// let (action, ()) = Against.act(obs, Explore::Greedy);
+/// assert_eq!(read_back(Against.to_env(action)), [-0.5, -1.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no policy",
     note = "networks of `brasa-nn` are policies; a module of Burn becomes one by `ModuleActorCritic::new(network, &spec)`"
@@ -56,6 +87,33 @@ pub trait Policy: Send {
 }
 
 /// A policy that also estimates the value of observations, for on-policy algorithms.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{ActorCritic, Evaluation, Obs, read_back};
+/// use burn::tensor::Tensor;
+///
+/// // `Proportional` is a policy whose actions have the mean `-gain * observation` and a deviation of 1.
+/// impl ActorCritic for Proportional {
+///     fn value(&self, obs: Obs) -> Tensor<1> {
+///         -obs.values.abs().squeeze_dim(1)
+///     }
+///     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
+///         let noise: Tensor<1> = (action + obs.values.clone() * self.0).squeeze_dim(1);
+///         let log_prob = noise.square() * -0.5 - brasa_number::HALF_LN_2_PI;
+///         let entropy = log_prob.zeros_like() + brasa_number::HALF_LN_2_PI + 0.5;
+///         Evaluation { log_prob, entropy, value: self.value(obs) }
+///     }
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let [obs, action] = [[[2.0]], [[-1.0]]].map(|rows| Tensor::<2>::from_floats(rows, &device));
+/// let evaluation = Proportional(0.5).evaluate(Obs::new(obs), action);
+/// assert_eq!(read_back(evaluation.value), [-2.0]);
+/// assert_eq!(read_back(evaluation.log_prob), [-0.918_938_5]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no actor-critic",
     note = "PPO and A2C take `MlpActorCritic`, or a module of Burn with `ActorCriticModule` in `ModuleActorCritic::new(network, &spec)`"
@@ -111,6 +169,25 @@ pub trait ActorCritic: Policy<Extra = Decision> {
 }
 
 /// A policy that can sample uniformly random actions, for the steps before learning starts.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{Obs, RandomWarmup, read_back};
+/// use burn::tensor::Tensor;
+///
+/// // `Proportional` is a policy. Its actions are in [-1, 1].
+/// impl RandomWarmup for Proportional {
+///     fn random_action(&self, _: Obs, noise: Tensor<2>) -> Tensor<2> {
+///         noise * 2.0 - 1.0
+///     }
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let [obs, noise] = [[[3.0], [3.0]], [[0.25], [0.75]]].map(|rows| Tensor::<2>::from_floats(rows, &device));
+/// assert_eq!(read_back(Proportional(1.0).random_action(Obs::new(obs), noise)), [-0.5, 0.5]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub trait RandomWarmup: Policy {
     /// Samples an action for every row, uniformly over the legal actions.
     ///
@@ -120,6 +197,31 @@ pub trait RandomWarmup: Policy {
 }
 
 /// A policy over continuous actions with differentiable samples (reparameterization); the actor of soft actor-critic.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{Explore, Obs, Policy, Reparameterized, read_back};
+/// use burn::tensor::Tensor;
+///
+/// // `Proportional` is a policy that adds noise to its action.
+/// impl Reparameterized for Proportional {
+///     fn noise_width(&self) -> usize {
+///         1
+///     }
+///     fn rsample(&self, obs: Obs, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
+///         let (action, decision) = self.act(obs, Explore::Sample(noise));
+///         (action, decision.log_prob)
+///     }
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let [obs, noise] = [[[2.0]], [[0.5]]].map(|rows| Tensor::<2>::from_floats(rows, &device));
+/// let (action, log_prob) = Proportional(1.0).rsample(Obs::new(obs), noise);
+/// assert_eq!(read_back(action), [-1.5]);
+/// assert!((read_back(log_prob)[0] + 0.125 + 0.918_938_5).abs() < 1e-6);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not sample actions as a differentiable function of noise",
     note = "SAC takes `SquashedActor`, or a network with this trait"
@@ -147,6 +249,24 @@ pub trait Reparameterized: Policy {
 }
 
 /// A policy whose greedy action is a differentiable function of the observation; the actor of deterministic policy gradients.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{Deterministic, Explore, Obs, read_back};
+/// use burn::tensor::Tensor;
+///
+/// // The greedy action of `Proportional` is a differentiable function of the observation.
+/// impl Deterministic for Proportional {}
+///
+/// fn greedy<P: Deterministic<Obs = Obs, Action = Tensor<2>>>(policy: &P, obs: Obs) -> Vec<f32> {
+///     read_back(policy.act(obs, Explore::Greedy).0)
+/// }
+///
+/// let obs = Obs::new(Tensor::from_floats([[2.0]], &brasa_device::open_named("cpu")?));
+/// assert_eq!(greedy(&Proportional(0.5), obs), [-1.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub trait Deterministic: Policy {
     /// The gradient of a loss of the greedy actions by all parameters, from derivatives by these actions: see [`crate::analytic`].
     fn gradient(&self, _obs: &Self::Obs, _by: &mut ByActions<'_, Self::Action, 0>) -> Option<Vec<f32>> {
@@ -155,6 +275,29 @@ pub trait Deterministic: Policy {
 }
 
 /// Several independent estimates of the value of an action.
+///
+/// ```
+/// use brasa_core::{Critics, Obs, read_back};
+/// use burn::tensor::Tensor;
+///
+/// /// Two critics, with the sum and the difference of observation and action.
+/// struct Two;
+///
+/// impl Critics for Two {
+///     type Obs = Obs;
+///     type Action = Tensor<2>;
+///     fn values(&self, obs: Obs, action: Tensor<2>) -> Tensor<2> {
+///         Tensor::cat(vec![obs.values.clone() + action.clone(), obs.values - action], 1).transpose()
+///     }
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let [obs, action] = [[[1.0], [2.0]], [[0.5], [0.5]]].map(|rows| Tensor::<2>::from_floats(rows, &device));
+/// let values = Two.values(Obs::new(obs), action);
+/// assert_eq!(values.dims(), [2, 2]);
+/// assert_eq!(read_back(values.min_dim(0)), [0.5, 1.5]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub trait Critics {
     /// Form of observations.
     type Obs: Rows;
@@ -181,6 +324,32 @@ pub trait Critics {
 ///
 /// [`ActionValues::values`] is enough; a network overrides the other methods if it can compute them without the values
 /// of all actions. Actions are indices stored as floats.
+///
+/// ```
+/// use brasa_core::{ActionValues, Obs, read_back};
+/// use burn::tensor::Tensor;
+///
+/// /// The negative distance to 0 after a step to the left (0) or to the right (1).
+/// struct Distance;
+///
+/// impl ActionValues for Distance {
+///     type Obs = Obs;
+///     fn values(&self, obs: Obs) -> Tensor<2> {
+///         -Tensor::cat(vec![(obs.values.clone() - 1.0).abs(), (obs.values + 1.0).abs()], 1)
+///     }
+///     fn n_actions(&self) -> usize {
+///         2
+///     }
+///     fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {
+///         obs.mask.clone()
+///     }
+/// }
+///
+/// let obs = Obs::new(Tensor::from_floats([[2.0], [-3.0]], &brasa_device::open_named("cpu")?));
+/// let (action, value) = Distance.best(obs);
+/// assert_eq!((read_back(action), read_back(value)), (vec![0.0, 1.0], vec![-1.0, -2.0]));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub trait ActionValues: Send {
     /// Form of observations.
     type Obs: Rows;
@@ -258,6 +427,19 @@ pub trait ActionValues: Send {
 }
 
 /// The greedy policy of a Q-network: it takes the action with the highest value.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{Explore, Greedy, Obs, Policy, read_back};
+/// use burn::tensor::Tensor;
+///
+/// // `Distance` has a higher value for a step to the left (0) where the place is positive.
+/// let obs = Obs::new(Tensor::from_floats([[2.0], [-3.0]], &brasa_device::open_named("cpu")?));
+/// let (action, ()) = Greedy(Distance).act(obs, Explore::Greedy);
+/// assert_eq!(read_back(action), [0.0, 1.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Greedy<N>(
     /// The Q-network, on the non-autodiff device.
@@ -302,6 +484,20 @@ fn largest(values: Tensor<2>, legal: Option<Tensor<2>>) -> Tensor<2, Int> {
 }
 
 /// Values stored with an action of an [`ActorCritic`].
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{Decision, Explore, Obs, Policy, read_back};
+/// use burn::tensor::Tensor;
+///
+/// let obs = Obs::new(Tensor::from_floats([[2.0]], &brasa_device::open_named("cpu")?));
+/// let (action, Decision { log_prob, value }) = Proportional(0.5).act(obs, Explore::Greedy);
+/// // The log-density of a normal distribution at its mean. This policy has no value.
+/// assert_eq!((read_back(action), read_back(log_prob)), (vec![-1.0], vec![-0.918_938_5]));
+/// assert!(value.is_none());
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Decision {
     /// `[n_rows]`: log-probability (log-density for continuous actions) of the stored action, summed over its
@@ -315,6 +511,22 @@ pub struct Decision {
 rows_by_field!([] Decision { log_prob, value });
 
 /// Log-probabilities, entropies and values under the current policy.
+///
+/// ```
+/// use brasa_core::{Evaluation, read_back};
+/// use burn::tensor::Tensor;
+///
+/// /// The probability ratio of proximal policy optimization.
+/// fn ratio(now: &Evaluation, old_log_prob: Tensor<1>) -> Tensor<1> {
+///     (now.log_prob.clone() - old_log_prob).exp()
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let [log_prob, entropy, value] = [-0.5, 0.7, 1.0].map(|x| Tensor::<1>::from_floats([x], &device));
+/// let now = Evaluation { log_prob: log_prob.clone(), entropy, value };
+/// assert_eq!(read_back(ratio(&now, log_prob)), [1.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Evaluation {
     /// `[n_rows]`: log-probability under the current policy.
@@ -326,6 +538,20 @@ pub struct Evaluation {
 }
 
 /// Whether to explore.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{Explore, Obs, Policy, read_back};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let obs = Obs::new(Tensor::from_floats([[2.0]], &device));
+/// let act = |explore| read_back(Proportional(1.0).act(obs.clone(), explore).0);
+/// assert_eq!(act(Explore::Greedy), [-2.0]);
+/// assert_eq!(act(Explore::Sample(Tensor::from_floats([[0.5]], &device))), [-1.5]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "a handle that is passed once per step")]
 pub enum Explore {
@@ -336,6 +562,17 @@ pub enum Explore {
 }
 
 /// The random numbers that a policy needs per row.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{NoiseDistribution, NoiseSpec, Policy};
+///
+/// // One normal number per row, new at each step.
+/// let noise = Proportional(1.0).noise();
+/// let expected = NoiseSpec { width: 1, distribution: NoiseDistribution::Normal, resample_every: 1 };
+/// assert_eq!(noise, expected);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoiseSpec {
     /// Numbers per row.
@@ -347,6 +584,16 @@ pub struct NoiseSpec {
 }
 
 /// The distribution of exploration noise.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/policies.inc")); }
+/// # use shown::*;
+/// use brasa_core::{Greedy, NoiseDistribution, Policy};
+///
+/// assert_eq!(Proportional(1.0).noise().distribution, NoiseDistribution::Normal);
+/// // A greedy policy needs no noise, so its distribution has no effect.
+/// assert_eq!(Greedy(Distance).noise().width, 0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoiseDistribution {
     /// Standard normal.

@@ -89,6 +89,20 @@ impl PolicyState {
 rows_by_field!([] PolicyState { numbers });
 
 /// Steps of sequences: row `t * n_sequences + i` is step `t` of sequence `i`.
+///
+/// ```
+/// use brasa_core::{Sequences, read_back};
+/// use burn::tensor::Tensor;
+///
+/// // Three steps of one sequence. An episode begins at the last step.
+/// let device = brasa_device::open_named("cpu")?;
+/// let state = Tensor::from_floats([[10.0]], &device);
+/// let sequences = Sequences { state, starts: Tensor::from_floats([0.0, 0.0, 1.0], &device) };
+/// // A policy that counts steps.
+/// let counts = sequences.steps(|_rows, state| (read_back(state.clone())[0], state + 1.0));
+/// assert_eq!(counts, [10.0, 11.0, 0.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Sequences {
     /// `[n_sequences, Policy::state_width]`: what the policy remembers before the first steps.

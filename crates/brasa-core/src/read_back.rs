@@ -34,6 +34,15 @@ fn count() {
 }
 
 /// The numbers of a tensor, row by row; waits for the device.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use burn::tensor::Tensor;
+///
+/// let tensor = Tensor::<2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &brasa_device::open_named("cpu")?);
+/// assert_eq!(read_back(tensor), [1.0, 2.0, 3.0, 4.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn read_back<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     count();
     // Waits for the device: this is its purpose.
@@ -45,6 +54,19 @@ pub fn read_back<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 }
 
 /// The data of tensors, in the order of their registration; waits for the device once.
+///
+/// ```
+/// use brasa_core::{n_read_backs, read_all};
+/// use burn::tensor::{Tensor, Transaction};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let [a, b] = [[1.0, 2.0], [3.0, 4.0]].map(|row| Tensor::<1>::from_floats(row, &device));
+/// let before = n_read_backs();
+/// let data = read_all(Transaction::default().register(a).register(b));
+/// assert_eq!(data[1].iter::<f32>().collect::<Vec<_>>(), [3.0, 4.0]);
+/// assert_eq!(n_read_backs(), before + 1);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn read_all(transaction: Transaction) -> Vec<TensorData> {
     count();
     // Waits for the device: this is its purpose.

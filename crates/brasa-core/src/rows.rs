@@ -10,6 +10,18 @@ use crate::Normalization;
 /// A tensor, or a struct of tensors, whose first dimension counts rows.
 ///
 /// A row belongs to one agent of one environment. Buffers and loops require nothing else of an observation or action.
+///
+/// ```
+/// use brasa_core::{Rows, read_back};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut rows = Tensor::<2>::from_floats([[1.0], [2.0], [3.0]], &device);
+/// rows.assign(0..1, Tensor::from_floats([[9.0]], &device));
+/// let picked = Rows::select(&rows, Tensor::from_ints([2, 0], &device));
+/// assert_eq!(read_back(picked), [3.0, 9.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no rows that can be selected",
     note = "a struct of tensors gets them by `rows_by_field!`"

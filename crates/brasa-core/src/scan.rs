@@ -8,6 +8,15 @@ use burn::tensor::Tensor;
 ///
 /// # Shapes
 /// - `x`, output: `[n_rows, n]`
+///
+/// ```
+/// use brasa_core::{cumulative_sum, read_back};
+/// use burn::tensor::Tensor;
+///
+/// let x = Tensor::from_floats([[1.0, 2.0, 3.0], [0.5, 0.0, 0.5]], &brasa_device::open_named("cpu")?);
+/// assert_eq!(read_back(cumulative_sum(x)), [1.0, 3.0, 6.0, 0.5, 0.5, 1.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn cumulative_sum(x: Tensor<2>) -> Tensor<2> {
     let [n_rows, n] = x.dims();
     let mut sums = x;

@@ -6,6 +6,18 @@ use serde::{Deserialize, Serialize};
 /// A value as a function of the share of the run that is done.
 ///
 /// In a file it is a number, or a table with one of the keys `linear` and `exponential`.
+///
+/// ```
+/// use brasa_core::Schedule;
+///
+/// let schedule: Schedule = serde_json::from_str(r#"{ "linear": { "from": 3e-4, "to": 1e-4 } }"#)?;
+/// assert_eq!(schedule, Schedule::linear(3e-4, 1e-4));
+/// assert!((schedule.at(0.5) - 2e-4).abs() < 1e-12);
+/// assert_eq!(serde_json::from_str::<Schedule>("0.001")?.at(0.5), 0.001);
+/// let error = Schedule::Constant(-1.0).check("learning_rate").unwrap_err();
+/// assert_eq!(error.to_string(), "`learning_rate` must be finite and at least 0, got -1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(
     untagged,

@@ -3,6 +3,17 @@
 use brasa_env::{EnvError, EnvSpec, Space};
 
 /// The sizes of a network, which must be those of its environments.
+///
+/// ```
+/// use brasa_core::{ActionSizes, NetworkSizes};
+/// use brasa_env::{EnvSpec, Space};
+///
+/// let network = NetworkSizes { obs: 4, action: ActionSizes::Choices(vec![2]) };
+/// let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["x", "y"]), Space::Discrete(2), 8);
+/// let error = network.check(&spec).unwrap_err().to_string();
+/// let rule = "the network takes observations of 4 numbers, the environments have 2";
+/// assert_eq!(error, format!("invalid space: {rule}"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkSizes {
     /// Numbers of a complete observation.
@@ -12,6 +23,15 @@ pub struct NetworkSizes {
 }
 
 /// The actions of a row of a network.
+///
+/// ```
+/// use brasa_core::ActionSizes;
+/// use brasa_env::Space;
+///
+/// assert_eq!(ActionSizes::of(&Space::MultiDiscrete(vec![3, 2])), ActionSizes::Choices(vec![3, 2]));
+/// let power = Space::uniform_box(-1.0, 1.0, ["battery", "heat_pump"]);
+/// assert_eq!(ActionSizes::of(&power), ActionSizes::Numbers(2));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionSizes {
     /// One or several choices, with the number of alternatives of each.

@@ -10,6 +10,19 @@ use crate::{ObsForm, ObsParts, Rows};
 /// Observations of agents, with the shared part stored once.
 ///
 /// Row `i` belongs to agent `i % n_agents`, both in the order of environments and in sampled batches.
+///
+/// ```
+/// use brasa_core::{Shared, TeamObs, read_back};
+/// use burn::tensor::Tensor;
+///
+/// // One environment with two agents, which share the hour.
+/// let device = brasa_device::open_named("cpu")?;
+/// let shared = Some(Shared::PerEnv(Tensor::from_floats([[7.0]], &device)));
+/// let own = Some(Tensor::from_floats([[0.5], [0.75]], &device));
+/// let obs = TeamObs { shared, own, mask: None, n_agents: 2, actions_per_flag: 1 };
+/// assert_eq!(read_back(obs.rows()), [7.0, 0.5, 7.0, 0.75]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TeamObs {
     /// The part that all agents of an environment share; `None` for width 0.
@@ -25,6 +38,20 @@ pub struct TeamObs {
 }
 
 /// The shared part of [`TeamObs`].
+///
+/// ```
+/// use brasa_core::{Rows, Shared, TeamObs};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let shared = Some(Shared::PerEnv(Tensor::from_floats([[7.0], [8.0]], &device)));
+/// let obs = TeamObs { shared, own: None, mask: None, n_agents: 2, actions_per_flag: 1 };
+/// assert_eq!(obs.n_rows(), 4);
+/// // A selection of agents has one shared row for each agent.
+/// let picked = obs.select(Tensor::from_ints([3, 0, 1], &device));
+/// assert!(matches!(picked.shared, Some(Shared::PerRow(rows)) if rows.dims() == [3, 1]));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub enum Shared {
     /// `[n_rows / n_agents, shared width]`: one row for each `n_agents` consecutive rows, as environments write it.

@@ -19,6 +19,25 @@ use crate::{Normalization, Obs, ObsForm, ObsParts, StepBatch, Successor, VecEnv,
 /// that a run is repeatable. What ended is read with [`VecEnv::pending_episodes`] or [`VecEnv::drain_episodes`].
 ///
 /// Numbers that are not finite are found when episodes are read, not at the step.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/envs.inc")); }
+/// # use shown::*;
+/// use brasa_core::{RuleTensors, TensorEnv, VecEnv};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut env = TensorEnv::new(RuleTensors::new(Tank), 8, &device)?.with_time_limit(10)?;
+/// env.reset(7)?;
+/// for _ in 0..10 {
+///     env.step(Tensor::zeros([8, 1], &device))?;
+/// }
+/// // The statistics of all episodes are read together.
+/// let mut episodes = Vec::new();
+/// env.drain_episodes(&mut episodes)?;
+/// assert_eq!((episodes.len(), episodes[0].length), (8, 10));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct TensorEnv<D: TensorDynamics, O = Obs> {
     dynamics: D,

@@ -9,6 +9,31 @@ use burn::tensor::{Device, Tensor};
 use crate::{HostStepper, Normalization, Rows};
 
 /// Environments that step together on a device and reset automatically.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/envs.inc")); }
+/// # use shown::*;
+/// use brasa_core::{HostEnv, VecEnv};
+/// use brasa_env::{EnvError, EnvVec};
+/// use burn::tensor::Tensor;
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// /// The mean reward of steps with the action 0.
+/// fn mean_reward(env: &mut impl VecEnv<Action = Tensor<2>>, n_steps: usize) -> Result<f32, EnvError> {
+///     let action = Tensor::zeros([env.n_rows(), env.spec().action.width()], env.device());
+///     env.reset(0)?;
+///     let mut sum = 0.0;
+///     for _ in 0..n_steps {
+///         sum += env.step(action.clone())?.reward.mean().into_scalar::<f32>();
+///     }
+///     Ok(sum / n_steps as f32)
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut walks = HostEnv::new(EnvVec::new(0..4, |_| Walk(0.0))?, &device);
+/// assert_eq!(mean_reward(&mut walks, 5)?, -1.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no vectorized environment on a device",
     note = "a batch of the host becomes one by `HostEnv::new(batch, &device)`",
@@ -169,6 +194,25 @@ impl<O: Rows, A: Rows> VecEnv for Box<dyn VecEnv<Obs = O, Action = A>> {
 }
 
 /// One step of all environments.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/envs.inc")); }
+/// # use shown::*;
+/// use brasa_core::{HostEnv, VecEnv, read_back};
+/// use brasa_env::{EnvVec, wrappers::TimeLimit};
+/// use burn::tensor::Tensor;
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut env = HostEnv::new(TimeLimit::new(EnvVec::new(0..1, |_| Walk(0.0))?, 1)?, &device);
+/// env.reset(7)?;
+/// let step = env.step(Tensor::ones([1, 1], &device))?;
+/// // The time limit cut the episode at 4, and the next episode begins at 3.
+/// assert_eq!(read_back(step.episode_end()), [1.0]);
+/// assert_eq!(read_back(step.next_obs().values), [4.0]);
+/// assert_eq!(read_back(step.obs.values), [3.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct StepBatch<O> {
     /// The next observations; after an automatic reset if an episode ended.
@@ -189,6 +233,25 @@ pub struct StepBatch<O> {
 ///
 /// Only rows that were truncated are bootstrapped from an observation that is not in [`StepBatch::obs`]. Whoever bootstraps
 /// therefore needs [`Successor::Rows`] in the rows whose [`StepBatch::truncated`] is 1, and nowhere else.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/envs.inc")); }
+/// # use shown::*;
+/// use brasa_core::{HostEnv, Successor, VecEnv};
+/// use brasa_env::EnvVec;
+/// use burn::tensor::Tensor;
+///
+/// // `Walk` goes on a line from 3 to the goal at 0.
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut env = HostEnv::new(EnvVec::new(0..1, |_| Walk(0.0))?, &device);
+/// env.reset(7)?;
+/// let left = Tensor::zeros([1, 1], &device);
+/// assert!(matches!(env.step(left.clone())?.successor, Successor::Same));
+/// env.step(left.clone())?;
+/// // The third step to the left reaches the goal.
+/// assert!(matches!(env.step(left)?.successor, Successor::Terminal));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub enum Successor<O> {
     /// No episode ended: they are [`StepBatch::obs`].

@@ -88,6 +88,19 @@ pub trait Simulation: Send {
 }
 
 /// Memory for the observations of one environment.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/tanks.inc")); }
+/// # use shown::*;
+/// use brasa_env::{Simulation, View};
+///
+/// // A simulation writes the first observation of an environment into a view of its memory.
+/// let mut tanks = Tanks::new(1);
+/// let mut level = [0.0];
+/// tanks.start(0, 0, View { obs: &mut level, shared: &mut [], mask: &mut [] });
+/// assert_eq!(level, [0.5]);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct View<'a> {
     /// `[n_agents * (obs width - shared width)]`.
@@ -99,6 +112,21 @@ pub struct View<'a> {
 }
 
 /// Memory for what else a step of one environment gives.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/tanks.inc")); }
+/// # use shown::*;
+/// use brasa_env::{Simulation, StepOut, View};
+///
+/// let mut tanks = Tanks::new(1);
+/// let (mut level, mut reward, mut elapsed) = ([0.0], [0.0], [1.0]);
+/// let next = View { obs: &mut level, shared: &mut [], mask: &mut [] };
+/// let out = StepOut { reward: &mut reward, elapsed: &mut elapsed, info: &mut [] };
+/// tanks.step(0, &[1.0], next, out)?;
+/// // The level rose from 0.5 to 0.65, and the reward is the distance to a level of 1.
+/// assert!((level[0] - 0.65).abs() < 1e-6 && (reward[0] + 0.35).abs() < 1e-6);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct StepOut<'a> {
     /// `[n_agents]`.
@@ -110,6 +138,15 @@ pub struct StepOut<'a> {
 }
 
 /// Whether and how a step ends an episode.
+///
+/// ```
+/// use brasa_env::Ending;
+///
+/// assert_eq!(Ending::of(false, false), Ending::None);
+/// assert_eq!(Ending::of(false, true), Ending::Truncated);
+/// // The rules of the task come before a limit.
+/// assert_eq!(Ending::of(true, true), Ending::Terminated);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The episode continues.
@@ -132,6 +169,21 @@ impl Ending {
 }
 
 /// The environments of a [`Simulation`] as a batch, stepped in order on the calling thread.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/tanks.inc")); }
+/// # use shown::*;
+/// use brasa_env::{Autoreset, BatchSlabs, EnvBatch};
+/// use ndarray::array;
+///
+/// // `Tanks` is the simulation of the page of `Simulation`.
+/// let mut batch = Autoreset::new(Tanks::new(2));
+/// let mut slabs = BatchSlabs::new(batch.spec());
+/// batch.reset(0, &mut slabs)?;
+/// batch.step(array![[0.0], [1.0]].view(), &mut slabs)?;
+/// assert_eq!(slabs.obs, array![[0.45], [0.65]]);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct Autoreset<S>(S);
 

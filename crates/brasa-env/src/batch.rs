@@ -9,6 +9,22 @@ use crate::{EnvError, EnvSpec};
 /// Environments that step together and reset automatically.
 ///
 /// Rows are ordered by environment; the rows of the agents of one environment are adjacent.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
+/// use ndarray::array;
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// let mut batch = EnvVec::new(0..2, |_| Walk(0.0))?;
+/// let mut slabs = BatchSlabs::new(batch.spec());
+/// batch.reset(7, &mut slabs)?;
+/// batch.step(array![[0.0], [1.0]].view(), &mut slabs)?;
+/// assert_eq!(slabs.obs, array![[2.0], [4.0]]);
+/// assert_eq!(slabs.reward, array![-1.0, -1.0]);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no batch of environments",
     note = "environments become a batch by `EnvVec::new(0..n, |index| env)`"
@@ -87,6 +103,18 @@ pub trait EnvBatch: Send {
 }
 
 /// Statistics of a finished episode.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EnvVec, play_episodes};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0, and `left` always goes there.
+/// let mut batch = EnvVec::new(0..1, |_| Walk(0.0))?;
+/// let (episode, _) = play_episodes(&mut batch, &mut left, 0, 0)?.remove(0);
+/// assert_eq!((episode.env, episode.length, episode.episode_return), (0, 3, -3.0));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Episode {
     /// Index of the environment in the batch.
@@ -100,6 +128,17 @@ pub struct Episode {
 }
 
 /// The memory that a batch writes into, allocated once and reused by every step.
+///
+/// ```
+/// use brasa_env::{BatchSlabs, EnvSpec, MaskSpec, Space};
+///
+/// let obs = Space::uniform_box(-1.0, 1.0, ["hour", "x", "y"]);
+/// let spec = EnvSpec::new(obs, Space::Discrete(4), 8);
+/// let spec = EnvSpec { n_agents: 2, shared_width: 1, mask: Some(MaskSpec::default()), ..spec };
+/// let slabs = BatchSlabs::new(&spec);
+/// assert_eq!((slabs.obs.dim(), slabs.shared.dim(), slabs.mask.dim()), ((16, 2), (8, 1), (16, 4)));
+/// assert!(!slabs.any_episode_end());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchSlabs {
     /// `[n_rows, obs width - shared width]`: the next observations, after an automatic reset.

@@ -17,6 +17,33 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvRng, EnvSpec, Space, Threaded, Tr
 ///
 /// # Errors
 /// [`EnvError::Contract`] with the first violated rule, or an error of the environment.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EnvVec, check_env};
+///
+/// check_env(50, |envs| EnvVec::new(envs, |_| Walk(0.0)))?;
+/// // The first observation is outside the space of observations of these walks.
+/// # struct Far(Walk);
+/// # impl brasa_env::Env for Far {
+/// #     type State = f32;
+/// #     fn obs_space(&self) -> brasa_env::Space { self.0.obs_space() }
+/// #     fn action_space(&self) -> brasa_env::Space { self.0.action_space() }
+/// #     fn reset(&mut self, _: &mut brasa_env::EnvRng, mut obs: ndarray::ArrayViewMut1<f32>) { obs[0] = 500.0; }
+/// #     fn step(
+/// #         &mut self, action: ndarray::ArrayView1<f32>, rng: &mut brasa_env::EnvRng,
+/// #         obs: ndarray::ArrayViewMut1<f32>,
+/// #     ) -> brasa_env::Step { self.0.step(action, rng, obs) }
+/// #     fn state(&self) -> f32 { self.0.0 }
+/// #     fn set_state(&mut self, state: f32) { self.0.0 = state; }
+/// # }
+/// # use brasa_env::Env;
+/// let error = check_env(50, |envs| EnvVec::new(envs, |_| Far(Walk(0.0)))).unwrap_err();
+/// let rule = "contract of the environment broken: reset, row 0: `obs` lies outside its space: [500.0]";
+/// assert_eq!(error.to_string(), rule);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub fn check_env<B: EnvBatch + 'static>(
     n_steps: usize,
     mut make: impl FnMut(Range<usize>) -> Result<B, EnvError>,
@@ -145,6 +172,20 @@ fn verify_obs(space: &Space, obs: [ArrayView1<f32>; 2], what: &str) -> Result<()
 ///
 /// # Errors
 /// [`EnvError::Contract`] for a row without a legal action.
+///
+/// ```
+/// use brasa_env::{EnvSpec, MaskSpec, Space, named_rng, random_actions};
+/// use ndarray::{Array2, array};
+///
+/// let obs = Space::uniform_box(0.0, 1.0, ["x"]);
+/// let spec = EnvSpec { mask: Some(MaskSpec::default()), ..EnvSpec::new(obs, Space::Discrete(3), 2) };
+/// // One action is legal in each row.
+/// let mask = array![[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+/// let mut actions = Array2::zeros((2, 1));
+/// random_actions(&spec, mask.view(), &mut actions, &mut named_rng(0, "example", 0))?;
+/// assert_eq!(actions, array![[1.0], [2.0]]);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub fn random_actions(
     spec: &EnvSpec,
     mask: ArrayView2<'_, f32>,

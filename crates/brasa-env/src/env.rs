@@ -6,6 +6,19 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{EnvRng, Space};
 
 /// Result of one step, except the observation.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{Env, Step, episode_rng};
+/// use ndarray::array;
+///
+/// let mut obs = array![0.0];
+/// let step = Walk(1.0).step(array![0.0].view(), &mut episode_rng(0, 0, 0), obs.view_mut());
+/// // The walk reached its goal.
+/// assert_eq!(step, Step { reward: -1.0, terminated: true, truncated: false });
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Step {
     /// Reward of the step.
@@ -20,6 +33,43 @@ pub struct Step {
 ///
 /// `step` allocates no memory. An environment uses only the random generator of its caller, and has the complete state
 /// for a resume in [`Env::State`].
+///
+/// ```
+/// use brasa_env::{Env, EnvRng, EnvVec, Space, Step, check_env};
+/// use ndarray::{ArrayView1, ArrayViewMut1};
+///
+/// /// Guesses whether the observed number, 0 or 1, changes.
+/// struct Guess(u8);
+///
+/// impl Env for Guess {
+///     type State = u8;
+///     fn obs_space(&self) -> Space {
+///         Space::uniform_box(0.0, 1.0, ["number"])
+///     }
+///     fn action_space(&self) -> Space {
+///         Space::Discrete(2)
+///     }
+///     fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+///         self.0 = rand::RngExt::random_range(rng, 0..2);
+///         obs[0] = f32::from(self.0);
+///     }
+///     fn step(&mut self, action: ArrayView1<f32>, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
+///         let before = self.0;
+///         self.reset(rng, obs);
+///         let right = (before != self.0) == (action[0] == 1.0);
+///         Step { reward: f32::from(u8::from(right)), ..Step::default() }
+///     }
+///     fn state(&self) -> u8 {
+///         self.0
+///     }
+///     fn set_state(&mut self, state: u8) {
+///         self.0 = state;
+///     }
+/// }
+///
+/// check_env(20, |envs| EnvVec::new(envs, |_| Guess(0)))?;
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no environment",
     note = "a rule written as a function of numbers becomes one by `RuleEnv::new`"

@@ -9,6 +9,21 @@ use serde::{Deserialize, Serialize};
 use crate::{BatchSlabs, Env, EnvBatch, EnvError, EnvRng, EnvSpec, MaskSpec, StateTag, Step, episode_rng, field};
 
 /// `n` environments of one type, stepped in order on the calling thread.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// // The closure receives the index of each environment.
+/// let mut batch = EnvVec::new(0..3, |index| Walk(index as f32))?;
+/// assert_eq!(batch.envs().map(|walk| walk.0).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
+/// let mut slabs = BatchSlabs::new(batch.spec());
+/// batch.reset(7, &mut slabs)?;
+/// assert_eq!(slabs.obs, ndarray::array![[3.0], [3.0], [3.0]]);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct EnvVec<E> {
     members: Vec<Member<E>>,

@@ -5,6 +5,19 @@ use thiserror::Error;
 use crate::InvalidField;
 
 /// An error of an environment, an executor or a wrapper.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::wrappers::TimeLimit;
+/// use brasa_env::{EnvError, EnvVec};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// let error = TimeLimit::new(EnvVec::new(0..1, |_| Walk(0.0))?, 0).unwrap_err();
+/// assert!(matches!(error, EnvError::Argument(_)));
+/// assert_eq!(error.to_string(), "`max_steps` must be at least 1, got 0");
+/// # Ok::<(), EnvError>(())
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EnvError {

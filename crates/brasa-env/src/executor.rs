@@ -13,6 +13,21 @@ use crate::{BatchSlabs, EnvBatch, EnvError, Threaded, field};
 const WORTH_A_THREAD: Duration = Duration::from_micros(50);
 
 /// How the environments of a batch are stepped.
+///
+/// ```
+/// use brasa_env::Executor;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Settings {
+///     executor: Executor,
+/// }
+///
+/// let settings: Settings = toml::from_str("executor = { threads = 4 }")?;
+/// assert_eq!(settings.executor, Executor::Threads(4));
+/// let settings: Settings = toml::from_str("executor = 'serial'")?;
+/// assert_eq!(settings.executor, Executor::Serial);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Executor {
@@ -26,6 +41,18 @@ pub enum Executor {
 }
 
 /// The chosen execution and its reason.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EnvVec, Executor, execute};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// let (_, choice) = execute(Executor::Serial, 4, |envs| EnvVec::new(envs, |_| Walk(0.0)))?;
+/// assert_eq!(choice.n_threads, 1);
+/// assert_eq!(choice.to_string(), "environments on 1 thread: as configured");
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// Threads that step environments, the calling one included.
@@ -49,6 +76,17 @@ impl fmt::Display for Choice {
 ///
 /// # Errors
 /// Errors of `make`, and [`EnvError::Argument`] for `n_envs` of 0 or more threads than environments.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EnvBatch, EnvVec, Executor, execute};
+///
+/// // A step of a walk takes less time than the work of a second thread.
+/// let (batch, choice) = execute(Executor::Auto, 4, |envs| EnvVec::new(envs, |_| Walk(0.0)))?;
+/// assert_eq!((batch.n_envs(), choice.n_threads), (4, 1));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub fn execute<B: EnvBatch + 'static>(
     executor: Executor,
     n_envs: usize,

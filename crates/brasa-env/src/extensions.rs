@@ -46,6 +46,15 @@ impl std::fmt::Debug for Extensions {
 /// A row has `context` numbers, then `first_features` blocks of one number per item of the first kind, then
 /// `second_features` blocks of one number per item of the second kind. Action `(i * n_second + j) * levels + level` is
 /// the pair of item `i` of the first kind and item `j` of the second.
+///
+/// ```
+/// use brasa_env::PairSpec;
+///
+/// // The hour, then 2 features of each of 3 responders, then 1 feature of each of 5 tasks.
+/// let pairs =
+///     PairSpec { context: 1, n_first: 3, first_features: 2, n_second: 5, second_features: 1, levels: 1 };
+/// assert_eq!(pairs.width(), 1 + 3 * 2 + 5);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairSpec {
     /// Numbers that belong to no item.
@@ -71,6 +80,15 @@ impl PairSpec {
 
 /// Layout of a row of observations over graphs: graph index, own node, features of the agent, features of
 /// nodes (row-major by node), privileged node features.
+///
+/// ```
+/// use brasa_env::GraphSpec;
+///
+/// let spec = GraphSpec { nodes: 4, node_features: 3, privileged_features: 1, agent_features: 2 };
+/// assert_eq!(spec.width(), 2 + 2 + 4 * (3 + 1));
+/// // To each of the 4 nodes, or to wait.
+/// assert_eq!(spec.options(), 5);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GraphSpec {
@@ -97,6 +115,16 @@ impl GraphSpec {
 }
 
 /// The graphs that observations refer to by their index.
+///
+/// ```
+/// use brasa_env::{Extensions, GraphEdges, GraphSpec, GraphWorld};
+///
+/// let spec = GraphSpec { nodes: 2, node_features: 1, privileged_features: 0, agent_features: 0 };
+/// let corridor = GraphEdges::new(2, &[(0, 1, [4.5]), (1, 0, [4.5])]);
+/// // A scenario returns the graphs in its extensions, and a network reads them.
+/// let extensions = Extensions::default().with(GraphWorld { spec, graphs: vec![corridor] });
+/// assert_eq!(extensions.get::<GraphWorld>().map(|world| world.graphs.len()), Some(1));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraphWorld {
     /// Layout of a row.
@@ -106,6 +134,15 @@ pub struct GraphWorld {
 }
 
 /// One graph as its edges.
+///
+/// ```
+/// use brasa_env::GraphEdges;
+///
+/// // Three nodes in a row. Each edge has its length and a flag for stairs.
+/// let graph = GraphEdges::new(3, &[(0, 1, [2.0, 0.0]), (1, 2, [5.0, 1.0])]);
+/// assert_eq!(graph.ends, [[0, 1], [1, 2]]);
+/// assert_eq!((graph.edge_width, &graph.features[2..]), (2, &[5.0, 1.0][..]));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraphEdges {
     /// Number of nodes.

@@ -42,6 +42,16 @@ thread_local! {
 ///
 /// # Errors
 /// [`InvalidField`] unless it does.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// let n_steps = 100;
+/// field::rule(n_steps % 4 == 0, "n_steps", "must be a multiple of 4", n_steps)?;
+/// let error = field::rule(false, "n_steps", "must be a multiple of 3", n_steps).unwrap_err();
+/// assert_eq!(error.to_string(), "`n_steps` must be a multiple of 3, got 100");
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn rule(
     kept: bool,
     field: impl Into<Cow<'static, str>>,
@@ -84,6 +94,15 @@ pub fn within(field: impl Into<Cow<'static, str>>, value: f64, low: f64, high: f
 ///
 /// # Errors
 /// [`InvalidField`] for 0.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// field::at_least_one("n_envs", 8)?;
+/// let error = field::at_least_one("n_envs", 0).unwrap_err();
+/// assert_eq!(error.to_string(), "`n_envs` must be at least 1, got 0");
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn at_least_one(field: &'static str, count: u64) -> Result<(), InvalidField> {
     rule(count >= 1, field, "must be at least 1", count)
 }
@@ -92,6 +111,14 @@ pub fn at_least_one(field: &'static str, count: u64) -> Result<(), InvalidField>
 ///
 /// # Errors
 /// [`InvalidField`] for others.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// field::share("gamma", 0.99)?;
+/// assert_eq!(field::share("gamma", 1.5).unwrap_err().to_string(), "`gamma` must be in [0, 1], got 1.5");
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn share(field: &'static str, value: f64) -> Result<(), InvalidField> {
     rule((0.0..=1.0).contains(&value), field, "must be in [0, 1]", value)
 }
@@ -100,6 +127,14 @@ pub fn share(field: &'static str, value: f64) -> Result<(), InvalidField> {
 ///
 /// # Errors
 /// [`InvalidField`] for others.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// field::positive_share("tau", 1.0)?;
+/// assert_eq!(field::positive_share("tau", 0.0).unwrap_err().to_string(), "`tau` must be in (0, 1], got 0");
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn positive_share(field: &'static str, value: f64) -> Result<(), InvalidField> {
     rule(value > 0.0 && value <= 1.0, field, "must be in (0, 1]", value)
 }
@@ -108,6 +143,15 @@ pub fn positive_share(field: &'static str, value: f64) -> Result<(), InvalidFiel
 ///
 /// # Errors
 /// [`InvalidField`] for others.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// field::not_negative("entropy_coef", 0.0)?;
+/// let error = field::not_negative("entropy_coef", -0.1).unwrap_err();
+/// assert_eq!(error.to_string(), "`entropy_coef` must be finite and at least 0, got -0.1");
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn not_negative(field: &'static str, value: f64) -> Result<(), InvalidField> {
     rule(value.is_finite() && value >= 0.0, field, "must be finite and at least 0", value)
 }
@@ -116,6 +160,15 @@ pub fn not_negative(field: &'static str, value: f64) -> Result<(), InvalidField>
 ///
 /// # Errors
 /// [`InvalidField`] for others.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// field::finite("log_std_init", -0.5)?;
+/// let error = field::finite("log_std_init", f64::NAN).unwrap_err();
+/// assert_eq!(error.to_string(), "`log_std_init` must be finite, got NaN");
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn finite(field: &'static str, value: f64) -> Result<(), InvalidField> {
     rule(value.is_finite(), field, "must be finite", value)
 }
@@ -124,6 +177,15 @@ pub fn finite(field: &'static str, value: f64) -> Result<(), InvalidField> {
 ///
 /// # Errors
 /// [`InvalidField`] for others.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// field::positive("reward_scale", 0.1)?;
+/// let error = field::positive("reward_scale", 0.0).unwrap_err();
+/// assert_eq!(error.to_string(), "`reward_scale` must be finite and above 0, got 0");
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn positive(field: &'static str, value: f64) -> Result<(), InvalidField> {
     rule(value.is_finite() && value > 0.0, field, "must be finite and above 0", value)
 }
@@ -132,6 +194,15 @@ pub fn positive(field: &'static str, value: f64) -> Result<(), InvalidField> {
 ///
 /// # Errors
 /// [`InvalidField`] for others.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// field::duration_secs("save_every_secs", 900.0)?;
+/// let error = field::duration_secs("save_every_secs", 1e12).unwrap_err();
+/// assert_eq!(error.to_string(), "`save_every_secs` must be at most 3e10, got 1000000000000");
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn duration_secs(field: &'static str, secs: f64) -> Result<(), InvalidField> {
     positive(field, secs)?;
     rule(secs <= 3e10, field, "must be at most 3e10", secs)
@@ -141,6 +212,15 @@ pub fn duration_secs(field: &'static str, secs: f64) -> Result<(), InvalidField>
 ///
 /// # Errors
 /// [`InvalidField`] for others.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// field::positive_or_off("max_grad_norm", Some(0.5))?;
+/// field::positive_or_off("max_grad_norm", None)?;
+/// assert!(field::positive_or_off("max_grad_norm", Some(f64::INFINITY)).is_err());
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn positive_or_off(field: &'static str, value: Option<f64>) -> Result<(), InvalidField> {
     let kept = value.is_none_or(|value| value.is_finite() && value > 0.0);
     rule(kept, field, "must be finite and above 0 (leave it out to switch it off)", value.unwrap_or_default())
@@ -150,6 +230,16 @@ pub fn positive_or_off(field: &'static str, value: Option<f64>) -> Result<(), In
 ///
 /// # Errors
 /// [`InvalidField`] for others.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// // An infinite limit is valid.
+/// field::limit_or_off("target_kl", Some(f64::INFINITY))?;
+/// let error = field::limit_or_off("target_kl", Some(0.0)).unwrap_err();
+/// assert_eq!(error.to_string(), "`target_kl` must be above 0 (`inf` for no limit), got 0");
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn limit_or_off(field: &'static str, value: Option<f64>) -> Result<(), InvalidField> {
     let kept = value.is_none_or(|value| value > 0.0);
     rule(kept, field, "must be above 0 (`inf` for no limit)", value.unwrap_or_default())
@@ -159,6 +249,15 @@ pub fn limit_or_off(field: &'static str, value: Option<f64>) -> Result<(), Inval
 ///
 /// # Errors
 /// [`InvalidField`] for more.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// field::at_most("n_frames", 4, 16)?;
+/// let error = field::at_most("n_frames", 20, 16).unwrap_err();
+/// assert_eq!(error.to_string(), "`n_frames` must be at most 16, got 20");
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn at_most(field: impl Into<Cow<'static, str>>, count: u64, most: u64) -> Result<(), InvalidField> {
     rule(count <= most, field, format!("must be at most {most}"), count)
 }
@@ -167,6 +266,17 @@ pub fn at_most(field: impl Into<Cow<'static, str>>, count: u64, most: u64) -> Re
 ///
 /// # Errors
 /// [`InvalidField`] with the memory of the machine and what was asked for.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// field::fits_in_memory("capacity", 1_000, 1e5)?;
+/// let error = field::fits_in_memory("capacity", "1e18", 1e18 * 2f64.powi(30)).unwrap_err();
+/// let message = error.to_string();
+/// assert!(message.starts_with("`capacity` must fit into the memory of this machine"));
+/// assert!(message.ends_with("got 1e18, which takes 1000000000000000000.0 GiB"));
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 pub fn fits_in_memory(
     field: impl Into<Cow<'static, str>>,
     size: impl ToString,
@@ -185,6 +295,15 @@ fn in_gib(bytes: f64) -> String {
 }
 
 /// Memory of this machine, whatever of it is in use: other programs may be gone when it is needed. Where the system does not tell, 64 GiB.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// let bytes = field::machine_bytes();
+/// assert!(bytes > 0.0);
+/// // What takes more memory than the machine has is an error.
+/// assert!(field::fits_in_memory("capacity", 8, 2.0 * bytes).is_err());
+/// ```
 pub fn machine_bytes() -> f64 {
     static BYTES: OnceLock<f64> = OnceLock::new();
     *BYTES.get_or_init(|| {
@@ -197,6 +316,14 @@ pub fn machine_bytes() -> f64 {
 
 /// `text` without anything that a terminal obeys: control characters, and those that turn the direction of writing, are written
 /// as their escapes. What comes from a file goes through here before people see it.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// // A terminal would print this text in red.
+/// assert_eq!(field::printable("\u{1b}[31mred"), "\\u{1b}[31mred");
+/// assert_eq!(field::printable("21 °C"), "21 °C");
+/// ```
 pub fn printable(text: &str) -> String {
     let is_obeyed = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut out = String::with_capacity(text.len());

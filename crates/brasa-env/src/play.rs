@@ -9,6 +9,21 @@ use crate::wrappers::EpisodeCounter;
 use crate::{BatchSlabs, Controller, EnvBatch, EnvError, EnvSpec, Episode, Space};
 
 /// Record of one episode, step by step.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EnvVec, play_episodes};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0, and `left` always goes there.
+/// let mut batch = EnvVec::new(0..1, |_| Walk(0.0))?;
+/// let (_, series) = play_episodes(&mut batch, &mut left, 0, 1)?.remove(0);
+/// let series = series.expect("one series was requested");
+/// assert_eq!(series.names, ["reward", "place", "action: action_0"]);
+/// // The place before each step.
+/// assert_eq!(series.get("place"), Some(&[3.0, 2.0, 1.0][..]));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EpisodeSeries {
     /// Names of the series: `reward`, the figures of steps, then observation and action of the first agent.
@@ -53,6 +68,13 @@ impl EpisodeSeries {
 
 /// Steps after which an evaluation gives up an episode: four years in minutes. Without a limit an environment whose episodes never end would be
 /// evaluated forever.
+///
+/// ```
+/// use brasa_env::{EnvError, MAX_EPISODE_STEPS};
+///
+/// let error = EnvError::Endless { env: 2, steps: MAX_EPISODE_STEPS };
+/// assert!(error.to_string().starts_with("no episode of environment 2 ended within 2102400 steps"));
+/// ```
 pub const MAX_EPISODE_STEPS: u64 = 4 * 365 * 24 * 60;
 
 /// Steps of episodes in this process.
@@ -60,11 +82,33 @@ static STEPS: AtomicU64 = AtomicU64::new(0);
 
 /// Counts a step of an episode of an evaluation. [`play_episodes`] counts its steps; and so does [`Playing`]; a scenario that runs
 /// episodes without them calls this.
+///
+/// ```
+/// use brasa_env::{count_step, steps_played};
+///
+/// let before = steps_played();
+/// // A scenario with a separate loop calls the function after each of its steps.
+/// (0..24).for_each(|_| count_step());
+/// assert!(steps_played() >= before + 24);
+/// ```
 pub fn count_step() {
     STEPS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Steps of episodes of evaluations that this process has run: for views of progress. Environments that step together count as one.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EnvVec, play_episodes, steps_played};
+///
+/// // `left` is a controller that always goes left.
+/// let before = steps_played();
+/// // Ten walks step together, three times.
+/// play_episodes(&mut EnvVec::new(0..10, |_| Walk(0.0))?, &mut left, 0, 0)?;
+/// assert!(steps_played() >= before + 3);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub fn steps_played() -> u64 {
     STEPS.load(Ordering::Relaxed)
 }
@@ -162,6 +206,24 @@ impl Playing {
 ///
 /// # Errors
 /// If the batch or the controller fails; [`EnvError::Endless`] if an episode has not ended after [`MAX_EPISODE_STEPS`] steps.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{BatchSlabs, EnvError, EnvVec, play_episodes};
+/// use ndarray::ArrayViewMut2;
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// let mut left = |_: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
+///     actions.fill(0.0);
+///     Ok(())
+/// };
+/// let mut batch = EnvVec::new(0..4, |_| Walk(0.0))?;
+/// let episodes = play_episodes(&mut batch, &mut left, 0, 0)?;
+/// assert_eq!(episodes.len(), 4);
+/// assert!(episodes.iter().all(|(episode, _)| episode.episode_return == -3.0));
+/// # Ok::<(), EnvError>(())
+/// ```
 pub fn play_episodes(
     batch: &mut (dyn EnvBatch + '_),
     controller: &mut (dyn Controller + '_),

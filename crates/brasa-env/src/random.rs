@@ -11,6 +11,20 @@ use crate::{BatchSlabs, Controller, EnvError, EnvRng, Space, named_rng};
 ///
 /// Each environment has its own random stream, so that its episode does not depend on others in the batch. Numbers without a bound
 /// are drawn from -1000 to 1000.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::wrappers::TimeLimit;
+/// use brasa_env::{EnvBatch, EnvVec, RandomController, play_episodes};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// let mut batch = TimeLimit::new(EnvVec::new(0..8, |_| Walk(0.0))?, 20)?;
+/// let mut random = RandomController::new(&batch.spec().action, 0, 0..8);
+/// let episodes = play_episodes(&mut batch, &mut random, 0, 0)?;
+/// assert!(episodes.iter().all(|(episode, _)| (3..=20).contains(&episode.length)));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct RandomController {
     action: Space,

@@ -6,6 +6,16 @@ use crate::play::Playing;
 use crate::{Controller, EnvBatch, EnvError, Episode, InvalidField, MAX_EPISODE_STEPS, field};
 
 /// A picture in 8-bit RGB.
+///
+/// ```
+/// use brasa_env::Frame;
+///
+/// // A gray gradient of 256 pixels in one row.
+/// let rgb = (0..=255).flat_map(|level| [level; 3]).collect();
+/// let frame = Frame::new(256, 1, rgb)?;
+/// assert_eq!(&frame.rgb()[3 * 100..][..3], [100, 100, 100]);
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     width: u32,
@@ -62,6 +72,21 @@ impl Frame {
 }
 
 /// What a reset or a step led to, before an automatic reset.
+///
+/// ```
+/// use brasa_env::{Frame, Shown};
+/// use ndarray::array;
+///
+/// /// One pixel, which is white where the first observation is above 0.
+/// fn render(shown: &Shown<'_>) -> Result<Frame, brasa_env::InvalidField> {
+///     Frame::new(1, 1, vec![if shown.obs[[0, 0]] > 0.0 { 255 } else { 0 }; 3])
+/// }
+///
+/// let (obs, shared) = (array![[0.5]], array![[]]);
+/// let shown = Shown { obs: obs.view(), shared: shared.view(), actions: None, episode_return: 0.0 };
+/// assert_eq!(render(&shown)?.rgb(), [255, 255, 255]);
+/// # Ok::<(), brasa_env::InvalidField>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
     /// `[n_agents, obs width - shared width]`: the observations.
@@ -75,6 +100,32 @@ pub struct Shown<'a> {
 }
 
 /// One environment that renders its states: see [`Scenario::rendered`](crate::Scenario::rendered).
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EnvBatch, EnvError, EnvVec, Frame, RenderedEnv, Shown};
+///
+/// /// A walk as a row of pixels.
+/// struct Filmed(EnvVec<Walk>);
+///
+/// impl RenderedEnv for Filmed {
+///     fn batch(&mut self) -> &mut dyn EnvBatch {
+///         &mut self.0
+///     }
+///     fn frame_secs(&self) -> f64 {
+///         0.5
+///     }
+///     fn render(&mut self, shown: &Shown<'_>) -> Result<Frame, EnvError> {
+///         let place = shown.obs[[0, 0]].clamp(0.0, 9.0) as usize;
+///         Ok(Frame::new(10, 1, (0..30).map(|byte| if byte / 3 == place { 255 } else { 0 }).collect())?)
+///     }
+/// }
+///
+/// let mut filmed = Filmed(EnvVec::new(0..1, |_| Walk(0.0))?);
+/// assert_eq!(filmed.batch().n_envs(), 1);
+/// # Ok::<(), EnvError>(())
+/// ```
 pub trait RenderedEnv: Send {
     /// The environment, a batch of one.
     fn batch(&mut self) -> &mut dyn EnvBatch;
@@ -90,6 +141,20 @@ pub trait RenderedEnv: Send {
 }
 
 /// A batch of one environment as a [`RenderedEnv`] whose frames are a function of observations and actions.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EnvError, EnvVec, Frame, RenderedBatch, RenderedEnv, Shown};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// let white = |_: &Shown<'_>| -> Result<Frame, EnvError> { Ok(Frame::new(1, 1, vec![255; 3])?) };
+/// let env = RenderedBatch::new(EnvVec::new(0..1, |_| Walk(0.0))?, 0.5, white)?;
+/// assert_eq!(env.frame_secs(), 0.5);
+/// let error = RenderedBatch::new(EnvVec::new(0..2, |_| Walk(0.0))?, 0.5, white).unwrap_err();
+/// assert_eq!(error.to_string(), "`n_envs` must be 1 for a rendered environment, got 2");
+/// # Ok::<(), EnvError>(())
+/// ```
 pub struct RenderedBatch<B, F> {
     batch: B,
     frame_secs: f64,
@@ -144,6 +209,26 @@ where
 ///
 /// # Errors
 /// Those of the environment, the controller and `each`; [`EnvError::Endless`] as in [`play_episodes`](crate::play_episodes).
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EnvError, EnvVec, Frame, RenderedBatch, Shown, play_rendered};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0, and `left` always goes there.
+/// let render = |shown: &Shown<'_>| -> Result<Frame, EnvError> {
+///     Ok(Frame::new(1, 1, vec![shown.obs[[0, 0]] as u8; 3])?)
+/// };
+/// let mut env = RenderedBatch::new(EnvVec::new(0..1, |_| Walk(0.0))?, 0.5, render)?;
+/// let mut places = Vec::new();
+/// play_rendered::<EnvError>(&mut env, &mut left, 0, |env, shown, _| {
+///     places.push(env.render(shown)?.rgb()[0]);
+///     Ok(())
+/// })?;
+/// // One frame after the reset, and one after each step.
+/// assert_eq!(places, [3, 2, 1, 0]);
+/// # Ok::<(), EnvError>(())
+/// ```
 pub fn play_rendered<E: From<EnvError>>(
     env: &mut (dyn RenderedEnv + '_),
     controller: &mut (dyn Controller + '_),

@@ -86,6 +86,16 @@ pub trait Rules<const STATE: usize, const ACTION: usize, const OBS: usize>: Clon
 }
 
 /// What a step leads to.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/tanks.inc")); }
+/// # use shown::*;
+/// use brasa_env::{After, Rules};
+///
+/// // `Tank` is the tank of the page of `Rules`.
+/// let After { state: [level], reward, terminated } = Tank.step([1.0f64], [0.5]);
+/// assert_eq!((level, reward, terminated), (1.0, 0.0, None));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct After<N: Number, const STATE: usize> {
     /// The state after the step.
@@ -97,6 +107,19 @@ pub struct After<N: Number, const STATE: usize> {
 }
 
 /// [`Rules`] as an environment of the host, in 64 bits.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/tanks.inc")); }
+/// # use shown::*;
+/// use brasa_env::wrappers::TimeLimit;
+/// use brasa_env::{EnvVec, RuleEnv, check_env};
+///
+/// // `Tank` is the tank of the page of `Rules`.
+/// let tanks = |envs| EnvVec::new(envs, |_| RuleEnv::new(Tank));
+/// check_env(50, |envs| TimeLimit::new(tanks(envs)?, 100))?;
+/// assert_eq!(RuleEnv::<Tank, 1, 1, 1>::TIME_LIMIT, 100);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct RuleEnv<R, const STATE: usize, const ACTION: usize, const OBS: usize> {
     rules: R,
@@ -106,6 +129,19 @@ pub struct RuleEnv<R, const STATE: usize, const ACTION: usize, const OBS: usize>
 }
 
 /// The numbers of a state, in the order of the rules.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/tanks.inc")); }
+/// # use shown::*;
+/// use brasa_env::{Env, RuleEnv, RuleState};
+///
+/// let mut tank = RuleEnv::at(Tank, [1.2]);
+/// let saved = tank.state();
+/// assert_eq!(saved, RuleState([1.2]));
+/// tank.set_state(RuleState([0.4]));
+/// assert_eq!(Vec::from(tank.state()), [0.4]);
+/// assert_eq!(RuleState::<1>::try_from(vec![1.0, 2.0]), Err("2 numbers, not 1".to_owned()));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<f64>", into = "Vec<f64>")]
 pub struct RuleState<const STATE: usize>(pub [f64; STATE]);

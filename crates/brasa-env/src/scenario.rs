@@ -165,6 +165,18 @@ pub trait Scenario: Any + Send + Sync {
 ///
 /// # Errors
 /// As [`Scenario::evaluate`].
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{Evaluation, Who, evaluate_by_playing};
+///
+/// // `Line` has walks as its environments, and the baseline `left`.
+/// let outcomes = evaluate_by_playing(&Line, Who::Baseline("left"), &Evaluation::new(5, 0))?;
+/// assert_eq!(outcomes.len(), 5);
+/// assert_eq!((outcomes[0].episode_return, outcomes[0].length), (Some(-3.0), 3));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub fn evaluate_by_playing<S: Scenario + ?Sized>(
     scenario: &S,
     who: Who<'_>,
@@ -201,6 +213,17 @@ pub fn evaluate_by_playing<S: Scenario + ?Sized>(
 ///
 /// # Errors
 /// [`EnvError::Argument`] with the known names.
+///
+/// ```
+/// use brasa_env::{Baseline, BaselineKind, find_baseline};
+///
+/// let baselines = [Baseline::new("idle", BaselineKind::Idle), Baseline::new("optimum", BaselineKind::Optimum)];
+/// assert_eq!(find_baseline(&baselines, "optimum")?.kind, BaselineKind::Optimum);
+/// let error = find_baseline(&baselines, "optimal").unwrap_err();
+/// let message = "`baseline` must be one of the scenario's, got `optimal`; there are idle, optimum";
+/// assert_eq!(error.to_string(), message);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub fn find_baseline<'a>(baselines: &'a [Baseline], name: &str) -> Result<&'a Baseline, EnvError> {
     baselines.iter().find(|baseline| baseline.name == name).ok_or_else(|| {
         let known = baselines.iter().map(|baseline| baseline.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -211,6 +234,18 @@ pub fn find_baseline<'a>(baselines: &'a [Baseline], name: &str) -> Result<&'a Ba
 }
 
 /// Environments for training or for evaluation.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EnvBatch, Scenario, Split};
+///
+/// // `Line` is a scenario of walks, with the baseline `left`.
+/// // Twenty environments for an evaluation.
+/// let batch = Line.envs(Split::Evaluation, 0..20)?;
+/// assert_eq!(batch.n_envs(), 20);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split {
     /// Training.
@@ -220,6 +255,17 @@ pub enum Split {
 }
 
 /// Extent of an evaluation.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{Effort, Scenario};
+///
+/// // `Line` is a scenario of walks, with the baseline `left`.
+/// // By default, an evaluation during training has as many episodes as a final comparison.
+/// assert_eq!(Line.n_episodes(Effort::Look), 20);
+/// assert_eq!(Line.n_episodes(Effort::Compare), 20);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// A short evaluation during training.
@@ -229,6 +275,20 @@ pub enum Effort {
 }
 
 /// Episodes of an evaluation.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{Evaluation, Scenario, Who};
+///
+/// // `Line` is a scenario of walks, with the baseline `left`.
+/// // The episodes 10 to 12 of seed 1, with a trace of the first of them.
+/// let evaluation = Evaluation { episodes: 10..13, n_traces: 1, ..Evaluation::new(0, 1) };
+/// let outcomes = Line.evaluate(Who::Baseline("left"), &evaluation)?;
+/// let traced: Vec<bool> = outcomes.iter().map(|outcome| outcome.trace.is_some()).collect();
+/// assert_eq!(traced, [true, false, false]);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
     /// Episodes by their index, which addresses their random numbers.
@@ -247,6 +307,22 @@ impl Evaluation {
 }
 
 /// Memory of the host that the baselines of a comparison take.
+///
+/// ```
+/// use brasa_env::{ComparisonMemory, Scenario};
+/// # use brasa_env::{EnvBatch, EnvError, Split};
+/// # struct Year;
+///
+/// impl Scenario for Year {
+/// #   fn envs(&self, _: Split, _: std::ops::Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> { unimplemented!() }
+///     // A linear program of one year, which `optimum = false` leaves out.
+///     fn comparison_memory(&self) -> Option<ComparisonMemory> {
+///         Some(ComparisonMemory { bytes: 2e9, setting: "optimum" })
+///     }
+/// }
+///
+/// assert_eq!(Year.comparison_memory().map(|memory| memory.setting), Some("optimum"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ComparisonMemory {
     /// Bytes, roughly.
@@ -256,6 +332,16 @@ pub struct ComparisonMemory {
 }
 
 /// The data from which episodes are made.
+///
+/// ```
+/// use brasa_env::{EpisodeData, fingerprint};
+///
+/// // Recorded temperatures of two days. The second day of training is the day of the evaluation.
+/// let [monday, tuesday] = [fingerprint([20.5, 21.0]), fingerprint([18.0, 19.5])];
+/// let train = EpisodeData::fixed([monday, tuesday]);
+/// let (EpisodeData::Fixed(seen), evaluation) = (train, [tuesday]) else { unreachable!() };
+/// assert!(evaluation.iter().all(|day| seen.contains(day)));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EpisodeData {
     /// Every episode is sampled from its seed, so that other seeds have other episodes.
@@ -275,11 +361,26 @@ impl EpisodeData {
 }
 
 /// The fingerprint of numbers, for [`EpisodeData::Fixed`]. It never changes between versions.
+///
+/// ```
+/// use brasa_env::fingerprint;
+///
+/// assert_eq!(fingerprint([20.5, 21.0]), fingerprint(vec![20.5, 21.0]));
+/// // The order of the numbers matters.
+/// assert_ne!(fingerprint([20.5, 21.0]), fingerprint([21.0, 20.5]));
+/// ```
 pub fn fingerprint(values: impl IntoIterator<Item = f64>) -> u64 {
     fnv1a(values.into_iter().flat_map(f64::to_le_bytes))
 }
 
 /// The fingerprint of a text or of a file, for [`EpisodeData::Fixed`]. It never changes between versions.
+///
+/// ```
+/// use brasa_env::fingerprint_bytes;
+///
+/// assert_eq!(fingerprint_bytes("hour,load\n0,1.5\n"), fingerprint_bytes(b"hour,load\n0,1.5\n"));
+/// assert_ne!(fingerprint_bytes("hour,load\n0,1.5\n"), fingerprint_bytes("hour,load\n0,1.6\n"));
+/// ```
 pub fn fingerprint_bytes(bytes: impl AsRef<[u8]>) -> u64 {
     fnv1a(bytes.as_ref().iter().copied())
 }
@@ -291,6 +392,20 @@ impl std::fmt::Debug for dyn Scenario {
 }
 
 /// The controller of an evaluation.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{Evaluation, Scenario, Who};
+///
+/// // `Line` is a scenario of walks, with the baseline `left`.
+/// let evaluation = Evaluation::new(1, 0);
+/// let baseline = Line.evaluate(Who::Baseline("left"), &evaluation)?;
+/// // A controller that is no baseline, such as a trained policy.
+/// let policy = Line.evaluate(Who::Controller(&mut left), &evaluation)?;
+/// assert_eq!(policy[0].episode_return, baseline[0].episode_return);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub enum Who<'a> {
     /// One of [`Scenario::baselines`], by name.
     Baseline(&'a str),
@@ -318,6 +433,21 @@ impl Who<'_> {
 }
 
 /// A controller or bound that a policy is compared with.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{Baseline, BaselineKind, EnvVec, play_episodes};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0, and `left` always goes there.
+/// let baseline = Baseline::new("left", BaselineKind::Optimum).by(|| Box::new(left));
+/// let mut controller = baseline.controller()?;
+/// let episodes = play_episodes(&mut EnvVec::new(0..1, |_| Walk(0.0))?, &mut *controller, 0, 0)?;
+/// assert_eq!(episodes[0].0.episode_return, -3.0);
+/// // A scenario evaluates a baseline without a controller itself.
+/// assert!(Baseline::new("bound", BaselineKind::Bound).controller().is_err());
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Clone)]
 pub struct Baseline {
     /// Name in tables and commands.
@@ -333,6 +463,13 @@ pub struct Baseline {
 type MakeController = Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>;
 
 /// Meaning of the figures of a baseline.
+///
+/// ```
+/// use brasa_env::{Baseline, BaselineKind};
+///
+/// let baseline = Baseline::new("rules of the operator", BaselineKind::Heuristic);
+/// assert_eq!(baseline.kind.name(), "heuristic");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaselineKind {
     /// The result without any control.
@@ -398,6 +535,15 @@ impl std::fmt::Debug for Baseline {
 }
 
 /// A figure of an episode.
+///
+/// ```
+/// use brasa_env::{Better, Figure, Reference};
+///
+/// let figure = Figure::new("carbon_kg", "carbon [kg]").less_is_better();
+/// let figure = figure.relative_to(Reference::Baseline("idle".into()));
+/// assert_eq!((figure.name.as_str(), figure.better), ("carbon_kg", Some(Better::Less)));
+/// assert!(figure.reference.is_some());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     /// Name for programs, with unit: `carbon_kg`.
@@ -411,9 +557,31 @@ pub struct Figure {
 }
 
 /// A row of a table of figures: name, label, the better direction, and how the value follows from the sums `T` of an episode.
+///
+/// ```
+/// use brasa_env::{Better, Figure, FigureRule};
+///
+/// /// The sums of an episode.
+/// struct Sums { kwh: f64, hours: f64 }
+///
+/// const RULES: [FigureRule<Sums>; 2] = [
+///     ("energy_kwh", "energy [kWh]", Some(Better::Less), |sums| sums.kwh),
+///     ("power_kw", "mean power [kW]", None, |sums| sums.kwh / sums.hours),
+/// ];
+/// let figures = RULES.map(|(name, label, better, _)| Figure { better, ..Figure::new(name, label) });
+/// let values = RULES.map(|(.., value)| value(&Sums { kwh: 12.0, hours: 24.0 }));
+/// assert_eq!((figures[1].name.as_str(), values), ("power_kw", [12.0, 0.5]));
+/// ```
 pub type FigureRule<T, V = f64> = (&'static str, &'static str, Option<Better>, fn(&T) -> V);
 
 /// The better direction of a figure.
+///
+/// ```
+/// use brasa_env::{Better, Figure};
+///
+/// assert_eq!(Figure::new("comfort", "comfort [%]").more_is_better().better, Some(Better::More));
+/// assert_eq!(Figure::new("cost_eur", "cost [EUR]").less_is_better().better, Some(Better::Less));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     /// Larger values are better.
@@ -423,6 +591,16 @@ pub enum Better {
 }
 
 /// Reference of the ratios of a figure.
+///
+/// ```
+/// use brasa_env::{Figure, Measured, Reference};
+///
+/// // Served energy, as a ratio to the energy that the vehicles of the episode need.
+/// let of_demand = Reference::OfEpisode("the demand".into());
+/// let figure = Figure::new("served_kwh", "served [kWh]").relative_to(of_demand.clone());
+/// assert_eq!(figure.reference, Some(of_demand));
+/// assert_eq!(Measured::new(30.0).relative_to(40.0).ratio, Some(0.75));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// The mean of a baseline, by name.
@@ -454,6 +632,20 @@ impl Figure {
 }
 
 /// A line of a learning curve: a metric of the training run, or the quotient of two.
+///
+/// ```
+/// use brasa_env::Curve;
+///
+/// // The mean power, with its value in evaluations and lines for the baselines.
+/// let curve = Curve {
+///     label: "mean power [kW]".into(),
+///     metric: "rollout/energy_kwh".into(),
+///     divided_by: Some("rollout/hours".into()),
+///     evaluated: None,
+///     figure: Some("power_kw".into()),
+/// };
+/// assert_eq!(curve.divided_by.as_deref(), Some("rollout/hours"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Curve {
     /// Label in the report.
@@ -469,6 +661,20 @@ pub struct Curve {
 }
 
 /// Result of one episode.
+///
+/// ```
+/// use brasa_env::{Figure, Measured, Outcome};
+///
+/// let figures = [Figure::new("energy_kwh", "energy [kWh]"), Figure::new("peak_kw", "peak [kW]")];
+/// let outcome = Outcome {
+///     episode_return: Some(-12.0),
+///     figures: vec![Measured::new(12.0), Measured::new(1.5)],
+///     details: vec![("hours".into(), 24.0)],
+///     ..Outcome::default()
+/// };
+/// assert_eq!(outcome.figure(&figures, "peak_kw").and_then(|peak| peak.value), Some(1.5));
+/// assert_eq!(outcome.detail("hours"), Some(24.0));
+/// ```
 #[derive(Clone, Default)]
 pub struct Outcome {
     /// Sum of the rewards, averaged over agents; `None` for a bound, which has no episode.
@@ -497,9 +703,32 @@ impl Outcome {
 }
 
 /// A record of an episode in the scenario's own type.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{EpisodeSeries, Evaluation, Scenario, Who};
+///
+/// // `Line` is a scenario of walks, with the baseline `left`.
+/// let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 0) };
+/// let outcome = Line.evaluate(Who::Baseline("left"), &evaluation)?.remove(0);
+/// // The default of `Scenario::evaluate` records a series.
+/// let series = outcome.trace.as_ref().and_then(|trace| trace.downcast_ref::<EpisodeSeries>());
+/// assert_eq!(series.and_then(|series| series.get("place")), Some(&[3.0, 2.0, 1.0][..]));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub type Trace = Arc<dyn Any + Send + Sync>;
 
 /// The value of a figure in one episode.
+///
+/// ```
+/// use brasa_env::Measured;
+///
+/// // The energy of an episode, and its ratio to the energy of a reference.
+/// let energy = Measured::new(30.0).relative_to(40.0);
+/// assert_eq!((energy.value, energy.ratio, energy.weight), (Some(30.0), Some(0.75), 1.0));
+/// assert_eq!(Measured::NONE.value, None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// In the unit of the figure; `None` if it is undefined for this episode or controller.
@@ -546,6 +775,14 @@ impl Measured {
 
 /// `value / reference` where this is a comparison of sizes: for a value that is not negative and a reference above 0. Otherwise
 /// a larger ratio may belong to the smaller value.
+///
+/// ```
+/// use brasa_env::ratio;
+///
+/// assert_eq!(ratio(30.0, 40.0), Some(0.75));
+/// // A profit and a loss have no ratio.
+/// assert_eq!(ratio(30.0, -40.0), None);
+/// ```
 pub fn ratio(value: f64, reference: f64) -> Option<f64> {
     (value >= 0.0 && reference > 0.0).then(|| value / reference)
 }

@@ -11,6 +11,15 @@ use crate::{EnvError, EnvRng};
 /// The set of values of one row of observations or actions.
 ///
 /// Every value is stored as `f32`; a discrete action is its index, exact up to 2^24.
+///
+/// ```
+/// use brasa_env::Space;
+///
+/// let obs = Space::named_box([("soc", 0.0, 1.0), ("import_kwh", 0.0, f32::INFINITY)]);
+/// assert!(obs.contains(&[0.5, 120.0]) && !obs.contains(&[1.5, 120.0]));
+/// let action = Space::MultiDiscrete(vec![3, 2]);
+/// assert_eq!((action.width(), action.n_actions(), action.heads()), (2, 5, &[3, 2][..]));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Space {
     /// Real vectors between two bounds, which may be infinite.
@@ -22,6 +31,15 @@ pub enum Space {
 }
 
 /// A real vector whose components have bounds, and names or a shape.
+///
+/// ```
+/// use brasa_env::{BoxSpace, Space};
+///
+/// let names = vec!["soc".into(), "power".into()];
+/// let space = BoxSpace { low: vec![0.0, 1.0], high: vec![1.0, 0.0], names, shape: vec![] };
+/// let error = Space::Box(space).validate().unwrap_err();
+/// assert_eq!(error.to_string(), "invalid space: bounds of `power` must be ordered, got 1 and 0");
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct BoxSpace {
     /// Smallest value of each component.
@@ -215,6 +233,15 @@ fn is_index(x: f32, n: usize) -> bool {
 ///
 /// # Panics
 /// If the number is not an index below `n_actions`.
+///
+/// ```
+/// use brasa_env::option_index;
+///
+/// // A row of actions with two choices: 2 of 3, then 0 of 2.
+/// let action = ndarray::array![2.0, 0.0];
+/// assert_eq!(option_index(action.view(), 0, 3), 2);
+/// assert_eq!(option_index(action.view(), 1, 2), 0);
+/// ```
 pub fn option_index(action: ArrayView1<f32>, head: usize, n_actions: usize) -> usize {
     let choice = action[head];
     assert!(is_index(choice, n_actions), "choice {head} of an action must be an index below {n_actions}, got {choice}");

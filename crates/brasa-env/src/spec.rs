@@ -64,6 +64,16 @@ pub struct EnvSpec {
 }
 
 /// Layout of an action mask.
+///
+/// ```
+/// use brasa_env::{EnvSpec, MaskSpec, Space};
+///
+/// // Twelve actions: four places with three levels each. A mask has one flag per place.
+/// let obs = Space::uniform_box(0.0, 1.0, ["x"]);
+/// let mask = Some(MaskSpec { actions_per_flag: 3 });
+/// let spec = EnvSpec { mask, ..EnvSpec::new(obs, Space::Discrete(12), 8) };
+/// assert_eq!(spec.mask_width(), 4);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaskSpec {
     /// Consecutive actions per column of a mask; it divides the number of actions of every head.

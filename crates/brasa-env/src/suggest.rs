@@ -4,6 +4,15 @@
 const SIMILAR: f64 = 0.85;
 
 /// The known word that is nearest to `word`: its initials (`lr` for `learning_rate`), one that contains it, or one with other letters.
+///
+/// ```
+/// use brasa_env::suggest;
+///
+/// let known = || ["learning_rate", "gamma", "n_steps"].into_iter();
+/// assert_eq!(suggest::nearest("gama", known()), Some("gamma"));
+/// assert_eq!(suggest::nearest("lr", known()), Some("learning_rate"));
+/// assert_eq!(suggest::nearest("colors", known()), None);
+/// ```
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let score = |known: &str| {
@@ -21,6 +30,13 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
 }
 
 /// Whether two words differ by a typing error at most.
+///
+/// ```
+/// use brasa_env::suggest;
+///
+/// assert!(suggest::is_similar("gama", "gamma"));
+/// assert!(!suggest::is_similar("tau", "gamma"));
+/// ```
 pub fn is_similar(a: &str, b: &str) -> bool {
     strsim::jaro_winkler(a, b) >= SIMILAR
 }

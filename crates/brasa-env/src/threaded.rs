@@ -14,6 +14,20 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, InvalidField, Stat
 ///
 /// Threads are started once and wait on a condition variable between steps. Random numbers are addressed by the global
 /// index of the environment, so results are the same for any number of threads.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::{BatchSlabs, EnvBatch, EnvVec, Threaded};
+///
+/// // Two threads, with four walks each.
+/// let mut batch = Threaded::new(8, 2, |envs| EnvVec::new(envs, |_| Walk(0.0)))?;
+/// let mut slabs = BatchSlabs::new(batch.spec());
+/// batch.reset(7, &mut slabs)?;
+/// batch.step(ndarray::Array2::zeros((8, 1)).view(), &mut slabs)?;
+/// assert!(slabs.obs.iter().all(|place| *place == 2.0));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct Threaded<B> {
     chunks: Vec<Arc<Chunk<B>>>,

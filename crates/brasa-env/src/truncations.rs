@@ -3,6 +3,20 @@
 use crate::{BatchSlabs, EnvError, EnvSpec};
 
 /// Compares truncations of a batch with its [`EnvSpec::truncation_interval`], step by step.
+///
+/// ```
+/// use brasa_env::{BatchSlabs, EnvSpec, Space, Truncations};
+///
+/// let (obs, action) = (Space::uniform_box(0.0, 1.0, ["x"]), Space::Discrete(2));
+/// let spec = EnvSpec { truncation_interval: 10, ..EnvSpec::new(obs, action, 1) };
+/// let mut truncations = Truncations::new(1);
+/// let mut slabs = BatchSlabs::new(&spec);
+/// slabs.truncated[0] = true;
+/// truncations.check(&spec, &slabs)?;
+/// // A second truncation one step later violates the interval.
+/// assert!(truncations.check(&spec, &slabs).is_err());
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Truncations {
     steps: u64,

@@ -10,6 +10,19 @@ use serde::de::{Deserializer, Error, Unexpected, Visitor};
 ///
 /// # Errors
 /// If it is another value.
+///
+/// ```
+/// #[derive(serde::Deserialize)]
+/// struct Settings {
+///     #[serde(deserialize_with = "brasa_env::whole::count")]
+///     total_env_steps: u64,
+/// }
+///
+/// let settings: Settings = toml::from_str("total_env_steps = 1e6")?;
+/// assert_eq!(settings.total_env_steps, 1_000_000);
+/// assert!(toml::from_str::<Settings>("total_env_steps = 0.5").is_err());
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     deserializer.deserialize_any(Whole)
 }
@@ -18,6 +31,18 @@ pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error
 ///
 /// # Errors
 /// If it is another value.
+///
+/// ```
+/// #[derive(serde::Deserialize)]
+/// struct Settings {
+///     #[serde(default, deserialize_with = "brasa_env::whole::maybe")]
+///     eval_interval: Option<u64>,
+/// }
+///
+/// assert_eq!(toml::from_str::<Settings>("eval_interval = 2e4")?.eval_interval, Some(20_000));
+/// assert_eq!(toml::from_str::<Settings>("")?.eval_interval, None);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 pub fn maybe<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     deserializer.deserialize_option(Maybe)
 }

@@ -22,6 +22,25 @@ use crate::{GatError, GraphBatch, Graphs};
 /// the last action is to wait.
 ///
 /// Observations contain indices, so they must not be normalized.
+///
+/// ```
+/// use brasa_core::env::{GraphSpec, named_rng};
+/// use brasa_core::{Obs, read_back};
+/// use brasa_gat::{Graph, GraphActorCritic, GraphActorCriticConfig, Graphs};
+/// use burn::tensor::Tensor;
+///
+/// // Two rooms with a door. A row has graph, own room and one number per room.
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let graphs = Graphs::new(vec![Graph::new(2, vec![[0, 1], [1, 0]])?], &device)?;
+/// let spec = GraphSpec { nodes: 2, node_features: 1, privileged_features: 0, agent_features: 0 };
+/// let policy = GraphActorCritic::new(&GraphActorCriticConfig::default(), spec, graphs, &device, rng)?;
+/// let obs = Obs::new(Tensor::from_floats([[0.0, 1.0, 0.5, 0.25]], &device));
+/// // To room 0, to room 1, or to wait.
+/// let probabilities = read_back(policy.probabilities(obs));
+/// assert_eq!(probabilities.len(), 3);
+/// assert!((probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct GraphActorCritic {
     pub(crate) encoder: Encoder,

@@ -7,6 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::{GatError, Version};
 
 /// Settings of one attention layer of an encoder.
+///
+/// ```
+/// use brasa_gat::{GatLayerConfig, GraphActorCriticConfig};
+///
+/// let text = r#"{ "layers": [{ "heads": 8, "outputs": 32 }, { "heads": 1, "outputs": 24, "concat": false }] }"#;
+/// let config: GraphActorCriticConfig = serde_json::from_str(text)?;
+/// assert_eq!(config.layers[0], GatLayerConfig { heads: 8, outputs: 32, concat: true });
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GatLayerConfig {
@@ -24,6 +33,15 @@ fn yes() -> bool {
 }
 
 /// Normalization after an attention layer.
+///
+/// ```
+/// use brasa_gat::{GraphActorCriticConfig, Norm};
+///
+/// let config: GraphActorCriticConfig = serde_json::from_str(r#"{ "norm": "graph" }"#)?;
+/// assert_eq!(config.norm, Norm::Graph);
+/// assert_eq!(GraphActorCriticConfig::default().norm, Norm::Layer);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Norm {
@@ -37,6 +55,14 @@ pub enum Norm {
 }
 
 /// The encoder of the critic.
+///
+/// ```
+/// use brasa_gat::{GraphActorCriticConfig, Trunk};
+///
+/// let config: GraphActorCriticConfig = serde_json::from_str(r#"{ "trunk": "separate" }"#)?;
+/// assert_eq!(config.trunk, Trunk::Separate);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trunk {
@@ -47,6 +73,17 @@ pub enum Trunk {
 }
 
 /// The parts of the vector between encoder and heads; at least one.
+///
+/// ```
+/// use brasa_gat::{GraphActorCriticConfig, Readout};
+///
+/// let config: GraphActorCriticConfig = serde_json::from_str(r#"{ "readout": { "max": false } }"#)?;
+/// assert_eq!(config.readout, Readout { max: false, ..Readout::default() });
+/// let none = Readout { own: false, mean: false, max: false, agent: false };
+/// let error = GraphActorCriticConfig { readout: none, ..config }.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`readout` must have a part, got none");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Readout {
@@ -67,6 +104,18 @@ impl Default for Readout {
 }
 
 /// The head that chooses a node.
+///
+/// ```
+/// use brasa_gat::{GraphActorCriticConfig, HeadConfig};
+///
+/// let text = r#"{ "head": { "index": { "hidden": [64], "options": 2 } } }"#;
+/// let config: GraphActorCriticConfig = serde_json::from_str(text)?;
+/// assert_eq!(config.head, HeadConfig::Index { hidden: vec![64], options: 2 });
+/// // An index head can at least wait, stay and go to one neighbor.
+/// let error = config.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`head.index.options` must be at least 3, got 2");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum HeadConfig {
@@ -86,6 +135,18 @@ pub enum HeadConfig {
 }
 
 /// Settings of a [`GraphActorCritic`](crate::GraphActorCritic).
+///
+/// ```
+/// use brasa_gat::{GatError, GraphActorCriticConfig};
+///
+/// let config = GraphActorCriticConfig { residual: false, ..GraphActorCriticConfig::lean() };
+/// config.validate()?;
+/// assert_eq!(config.layers.len(), 3);
+/// assert_eq!(GraphActorCriticConfig::preset("lean"), Some(GraphActorCriticConfig::lean()));
+/// let error = GraphActorCriticConfig { layers: vec![], ..config }.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`layers` must have at least one layer, got none");
+/// # Ok::<(), GatError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GraphActorCriticConfig {

@@ -4,6 +4,14 @@ use brasa_core::env::InvalidField;
 use thiserror::Error;
 
 /// A graph, table, layer or policy that cannot be built.
+///
+/// ```
+/// use brasa_gat::{GatError, Graph};
+///
+/// let error = Graph::new(2, vec![[0, 1], [1, 2]]).unwrap_err();
+/// assert!(matches!(error, GatError::UnknownNode { edge: 1, .. }));
+/// assert_eq!(error.to_string(), "edge 1 goes from node 1 to node 2, but there are only 2 nodes");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GatError {

@@ -12,6 +12,15 @@ use crate::GatError;
 use crate::graphs::GraphBatch;
 
 /// Scoring of neighbors.
+///
+/// ```
+/// use brasa_gat::{GatConfig, Version};
+///
+/// // Ends with one weight matrix exist in version 2 only.
+/// let config = |version| GatConfig { share_weights: true, ..GatConfig::new(version, 3, 8, 4) };
+/// assert!(config(Version::V2).validate().is_ok());
+/// assert!(config(Version::V1).validate().is_err());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Version {
@@ -23,6 +32,17 @@ pub enum Version {
 }
 
 /// Shape of a [`Gat`] layer.
+///
+/// ```
+/// use brasa_gat::{GatConfig, Version};
+///
+/// let config = GatConfig::new(Version::V2, 3, 8, 4);
+/// // Four heads of 8, one after the other or as a mean.
+/// assert_eq!(config.width(), 32);
+/// assert_eq!(GatConfig { concat: false, ..config.clone() }.width(), 8);
+/// let error = GatConfig { heads: 0, ..config }.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`heads` must be at least 1, got 0");
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct GatConfig {
     /// Scoring of neighbors.
@@ -84,6 +104,22 @@ impl GatConfig {
 /// The result is `sum_j alpha_ij W x_j` per head, concatenated or as a mean, plus a bias. Every node has a self-loop
 /// with the mean of the features of the edges that end in it, as in PyTorch Geometric. Deviation from both papers: no
 /// dropout, because its noise would change the probabilities of stored actions between collection and update.
+///
+/// ```
+/// use brasa_core::{env::named_rng, read_back};
+/// use brasa_gat::{Gat, GatConfig, Graph, Graphs, Version};
+/// use burn::tensor::Tensor;
+///
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let graphs = Graphs::new(vec![Graph::new(3, vec![[0, 1], [1, 2]])?], &device)?;
+/// let layer = Gat::new(&GatConfig::new(Version::V2, 5, 8, 4), &device, rng)?;
+/// let batch = graphs.batch(Tensor::from_ints([0, 0], &device));
+/// let (out, weights) = layer.forward_with_weights(Tensor::ones([2, 3, 5], &device), &batch);
+/// assert_eq!(out.dims(), [2, 3, 32]);
+/// // The weights of the edges that end in a node sum to 1: one edge in node 0, two in nodes 1 and 2.
+/// assert!((read_back(weights.sum())[0] - 2.0 * 3.0 * 4.0).abs() < 1e-4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct Gat {
     /// `[inputs, heads * outputs]`; with version 2 and separate weights, those of destinations follow.

@@ -8,6 +8,16 @@ use crate::GatError;
 /// Nodes and directed edges, with optional edge features; node features are part of the observations.
 ///
 /// An undirected graph has each edge in both directions.
+///
+/// ```
+/// use brasa_gat::{GatError, Graph};
+///
+/// // Three rooms in a row. Each door leads in both directions and has its width in m.
+/// let rooms = Graph::from_edges(3, &[(0, 1, [1.2]), (1, 0, [1.2]), (1, 2, [0.9]), (2, 1, [0.9])])?;
+/// assert_eq!(rooms.neighbors(1).collect::<Vec<_>>(), [0, 2]);
+/// assert_eq!(rooms.edge_features(), [1.2, 1.2, 0.9, 0.9]);
+/// # Ok::<(), GatError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
     n_nodes: usize,
@@ -17,6 +27,16 @@ pub struct Graph {
 }
 
 /// Edges for attention: sorted by destination and source, with one self-loop per node.
+///
+/// ```
+/// use brasa_gat::{Attended, GatError, Graph};
+///
+/// let Attended { edges, features } = Graph::from_edges(2, &[(0, 1, [4.5])])?.attended();
+/// // Each node has a self-loop. Its features are the mean over the edges that end in the node.
+/// assert_eq!(edges, [[0, 0], [0, 1], [1, 1]]);
+/// assert_eq!(features, [0.0, 4.5, 4.5]);
+/// # Ok::<(), GatError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attended {
     /// `[source, destination]` of each edge.

@@ -13,6 +13,21 @@ use crate::{GatError, Graph};
 /// Graphs padded to the largest, uploaded once. Cloning copies a handle.
 ///
 /// Padded nodes have a self-loop, so that every softmax has a term, and are excluded from pooling and normalization.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_gat::{Graph, Graphs};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let [small, large] = [Graph::new(2, vec![[0, 1]])?, Graph::new(3, vec![[0, 1], [1, 2]])?];
+/// let graphs = Graphs::new(vec![small, large], &device)?;
+/// assert_eq!(graphs.n_nodes(), 3);
+/// // The small graph has a padded node.
+/// let mask = graphs.node_mask(Tensor::from_ints([0], &device));
+/// assert_eq!(read_back(mask), [1.0, 1.0, 0.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Graphs(Arc<Table>);
 
@@ -134,6 +149,21 @@ impl Graphs {
 }
 
 /// The graphs of a batch of rows.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_gat::{Graph, Graphs};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let [small, large] = [Graph::new(1, vec![])?, Graph::new(2, vec![[0, 1]])?];
+/// let graphs = Graphs::new(vec![small, large], &device)?;
+/// // Three rows of observations, with the index of the graph of each row.
+/// let batch = graphs.batch(Tensor::from_ints([1, 0, 1], &device));
+/// assert_eq!(read_back(batch.node_mask()), [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]);
+/// assert!(batch.edge_features().is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct GraphBatch {
     ids: Tensor<1, Int>,

@@ -9,6 +9,20 @@ const EPSILON: f64 = 1e-5;
 
 /// `scale (x - k mean) / sqrt(mean((x - k mean)^2) + eps) + shift` per feature over the nodes of one graph, with a
 /// learned `k` (Cai et al. 2021, equation 5).
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_gat::GraphNorm;
+/// use burn::tensor::Tensor;
+///
+/// // Two nodes and a padded node. The mean over the nodes of the graph is 20 and the deviation is 10.
+/// let device = brasa_device::open_named("cpu")?;
+/// let x = Tensor::from_floats([[[10.0], [30.0], [500.0]]], &device);
+/// let mask = Tensor::from_floats([[1.0, 1.0, 0.0]], &device);
+/// let y = read_back(GraphNorm::new(1, &device).forward(x, mask));
+/// assert!((y[0] + 1.0).abs() < 1e-4 && (y[1] - 1.0).abs() < 1e-4);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct GraphNorm {
     /// `[width]`: what is multiplied with.

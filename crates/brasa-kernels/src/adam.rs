@@ -9,6 +9,22 @@ use burn::tensor::Tensor;
 use crate::elementwise;
 
 /// The scalars of a step of Adam (Kingma and Ba 2015).
+///
+/// ```
+/// use brasa_kernels::AdamStep;
+///
+/// /// Step `t` of Adam, from 1 on.
+/// fn step(t: i32, learning_rate: f64) -> AdamStep {
+///     let (beta_1, beta_2) = (0.9f64, 0.999f64);
+///     let [first, second] = [beta_1, beta_2].map(|beta| 1.0 - beta.powi(t));
+///     let (step_size, root_correction) = (learning_rate / first, second.sqrt());
+///     AdamStep { beta_1, beta_2, epsilon: 1e-8, weight_decay: 0.0, step_size, root_correction }
+/// }
+///
+/// // The bias corrections fade out.
+/// assert!((step(1, 0.1).step_size - 1.0).abs() < 1e-9);
+/// assert!((step(10_000, 0.1).step_size - 0.1).abs() < 1e-9);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdamStep {
     /// Decay of the first moment.
@@ -26,6 +42,19 @@ pub struct AdamStep {
 }
 
 /// `min(limit / (norm + epsilon), 1)` of every row: the factor that limits its norm. `[n_rows, n]` to `[n_rows, 1]`, detached.
+///
+/// ```
+/// use brasa_kernels::clip_scale;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // The norms are 5 and 0.5. A limit of 1 changes the first row only.
+/// let grads = Tensor::from_floats([[3.0, 4.0], [0.3, 0.4]], &brasa_device::open_named("cpu")?);
+/// assert_eq!(numbers(clip_scale(grads, 1.0, 0.0)), [0.2, 1.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn clip_scale(grads: Tensor<2>, limit: f64, epsilon: f64) -> Tensor<2> {
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     if crate::cube::runs_on(&grads) {
@@ -43,6 +72,32 @@ pub fn clip_scale(grads: Tensor<2>, limit: f64, epsilon: f64) -> Tensor<2> {
 ///
 /// # Shapes
 /// All others `[n]`, detached.
+///
+/// ```
+/// use brasa_kernels::{AdamStep, adam};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // The first step with a learning rate of 0.1: each weight moves by 0.1, regardless of its gradient.
+/// let device = brasa_device::open_named("cpu")?;
+/// let step = AdamStep {
+///     beta_1: 0.9,
+///     beta_2: 0.999,
+///     epsilon: 1e-8,
+///     weight_decay: 0.0,
+///     step_size: 0.1 / (1.0 - 0.9),
+///     root_correction: (1.0f64 - 0.999).sqrt(),
+/// };
+/// let [weight, grad] = [[1.0, 1.0], [0.5, -20.0]].map(|row| Tensor::<1>::from_floats(row, &device));
+/// let (first, second) = (weight.zeros_like(), weight.zeros_like());
+/// let (weight, ..) = adam(weight, grad, first, second, step, None);
+/// for (weight, expected) in numbers(weight).into_iter().zip([0.9, 1.1]) {
+///     assert!((weight - expected).abs() < 1e-5);
+/// }
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn adam(
     weight: Tensor<1>,
     grad: Tensor<1>,

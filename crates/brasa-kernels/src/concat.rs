@@ -14,6 +14,20 @@ use burn::tensor::Tensor;
 ///
 /// # Panics
 /// If there is no matrix, or their rows differ.
+///
+/// ```
+/// use brasa_kernels::concat;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let wide = Tensor::<2>::from_floats([[1.0, 2.0], [4.0, 5.0]], &device);
+/// let narrow = Tensor::<2>::from_floats([[3.0], [6.0]], &device);
+/// assert_eq!(numbers(concat(vec![wide, narrow])), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn concat(mut parts: Vec<Tensor<2>>) -> Tensor<2> {
     assert!(!parts.is_empty(), "at least one matrix");
     if parts.len() == 1 {
@@ -38,6 +52,20 @@ pub fn concat(mut parts: Vec<Tensor<2>>) -> Tensor<2> {
 ///
 /// # Panics
 /// If `whole` has another number of columns than all widths together.
+///
+/// ```
+/// use brasa_kernels::split;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let whole = Tensor::from_floats([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], &brasa_device::open_named("cpu")?);
+/// let mut parts = split(whole, &[2, 1]);
+/// assert_eq!(numbers(parts.remove(1)), [3.0, 6.0]);
+/// assert_eq!(parts[0].dims(), [2, 2]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn split(whole: Tensor<2>, widths: &[usize]) -> Vec<Tensor<2>> {
     let [n_rows, n_columns] = whole.dims();
     assert_eq!(n_columns, widths.iter().sum::<usize>(), "all widths together");

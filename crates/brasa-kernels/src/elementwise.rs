@@ -18,6 +18,22 @@ use std::ops::Range;
 use burn::tensor::Tensor;
 
 /// Where formulas are recorded: see [`elementwise`].
+///
+/// ```
+/// use brasa_kernels::elementwise;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let x = Tensor::<2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &device);
+/// // A matrix of one row belongs to all rows.
+/// let offset = Tensor::<2>::from_floats([[10.0, 20.0]], &device);
+/// let [y] = elementwise([2, 2], |formulas| [vec![formulas.read(&x) + formulas.read(&offset)]]);
+/// assert_eq!(numbers(y), [11.0, 22.0, 13.0, 24.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug)]
 pub struct Formulas {
     shape: [usize; 2],
@@ -26,6 +42,24 @@ pub struct Formulas {
 }
 
 /// A matrix that formulas read.
+///
+/// ```
+/// use brasa_kernels::elementwise;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let x = Tensor::<2>::from_floats([[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]], &brasa_device::open_named("cpu")?);
+/// // The range of the columns of each row, and the number of the greatest column.
+/// let [range, best] = elementwise([2, 1], |formulas| {
+///     let x = formulas.matrix(&x);
+///     let top = x.max(0..3);
+///     [vec![top - x.column(0).min(x.column(1)).min(x.column(2))], vec![x.find(0..3, top)]]
+/// });
+/// assert_eq!((numbers(range), numbers(best)), (vec![2.0, 2.0], vec![0.0, 1.0]));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'a> {
     formulas: &'a Formulas,
@@ -264,6 +298,24 @@ pub fn elementwise<const N: usize>(
 ///
 /// # Panics
 /// If no matrix is read, or an output has no value.
+///
+/// ```
+/// use brasa_kernels::elementwise_list;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // The powers of `x` up to a number that is known at run time.
+/// let (x, n) = (Tensor::<2>::from_floats([[2.0], [3.0]], &brasa_device::open_named("cpu")?), 3);
+/// let powers = elementwise_list([2, 1], |formulas| {
+///     let x = formulas.read(&x);
+///     std::iter::successors(Some(x), |power| Some(*power * x)).take(n).map(|power| vec![power]).collect()
+/// });
+/// let powers: Vec<_> = powers.into_iter().map(numbers).collect();
+/// assert_eq!(powers, [[2.0, 3.0], [4.0, 9.0], [8.0, 27.0]]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn elementwise_list(
     shape: [usize; 2],
     record: impl for<'a> FnOnce(&'a Formulas) -> Vec<Vec<Value<'a>>>,

@@ -18,6 +18,20 @@ use crate::node::elementwise_node;
 ///
 /// # Shapes
 /// Any; the output has the shape of the input.
+///
+/// ```
+/// use brasa_kernels::elu;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let x = Tensor::<1>::from_floats([2.0, 0.0, -1.0], &brasa_device::open_named("cpu")?);
+/// let y = numbers(elu(x));
+/// assert_eq!(y[..2], [2.0, 0.0]);
+/// assert!((y[2] - (-1f32).exp_m1()).abs() < 1e-6);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn elu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {

@@ -6,6 +6,23 @@ use burn::backend::{Backend, backend_extension, tensor::FloatTensor};
 use burn::tensor::{Tensor, TensorData};
 
 /// Inputs of the estimator; every tensor is `[n_steps, n_rows]`.
+///
+/// ```
+/// use brasa_kernels::{GaeInput, gae_on_host};
+///
+/// // Two steps. The second step cuts the episode: its next value is bootstrapped.
+/// let input = GaeInput {
+///     reward: &[1.0, 1.0][..],
+///     value: &[0.5, 0.5],
+///     next_value: &[0.5, 4.0],
+///     terminated: &[0.0, 0.0],
+///     episode_end: &[0.0, 1.0],
+///     discount: None,
+/// };
+/// let mut advantage = [0.0; 2];
+/// gae_on_host(&input, 1, 0.5, 0.0, &mut advantage);
+/// assert_eq!(advantage, [1.0 + 0.5 * 0.5 - 0.5, 1.0 + 0.5 * 4.0 - 0.5]);
+/// ```
 #[derive(Debug, Clone)]
 pub struct GaeInput<T> {
     /// Reward of step t.
@@ -38,6 +55,28 @@ pub struct GaeInput<T> {
 ///
 /// # Panics
 /// If the shapes differ.
+///
+/// ```
+/// use brasa_kernels::{GaeInput, gae};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // Two steps of one environment. The second step terminates the episode, so its next value is ignored.
+/// let device = brasa_device::open_named("cpu")?;
+/// let column = |x: [f32; 2]| Tensor::<2>::from_floats([[x[0]], [x[1]]], &device);
+/// let input = GaeInput {
+///     reward: column([1.0, 1.0]),
+///     value: column([0.5, 0.5]),
+///     next_value: column([0.5, 9.0]),
+///     terminated: column([0.0, 1.0]),
+///     episode_end: column([0.0, 1.0]),
+///     discount: None,
+/// };
+/// assert_eq!(numbers(gae(input, 0.5, 1.0)), [1.0, 0.5]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn gae(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
     let shape = input.reward.dims();
     for (name, other) in [
@@ -72,6 +111,23 @@ pub fn gae(input: GaeInput<Tensor<2>>, gamma: f64, lambda: f64) -> Tensor<2> {
 ///
 /// # Panics
 /// If the slices differ in length or their length is not a multiple of `n_rows`.
+///
+/// ```
+/// use brasa_kernels::{GaeInput, gae_on_host};
+///
+/// // Three steps with a reward of 1 and no values: the advantages are discounted sums of rewards.
+/// let (zeros, mut advantage) = ([0.0; 3], [0.0; 3]);
+/// let input = GaeInput {
+///     reward: &[1.0; 3][..],
+///     value: &zeros,
+///     next_value: &zeros,
+///     terminated: &zeros,
+///     episode_end: &zeros,
+///     discount: None,
+/// };
+/// gae_on_host(&input, 1, 0.5, 1.0, &mut advantage);
+/// assert_eq!(advantage, [1.75, 1.5, 1.0]);
+/// ```
 pub fn gae_on_host(input: &GaeInput<&[f32]>, n_rows: usize, gamma: f32, lambda: f32, advantage: &mut [f32]) {
     let length = advantage.len();
     assert!(n_rows > 0 && length.is_multiple_of(n_rows), "{length} values are not whole steps of {n_rows} rows");

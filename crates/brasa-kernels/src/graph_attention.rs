@@ -21,6 +21,27 @@ use crate::node::node;
 ///
 /// Edges of one graph are sorted by destination, every node has at least one that ends in it, and sources are below
 /// `n_nodes`. Graphs are padded to the same number of nodes and edges.
+///
+/// ```
+/// use brasa_kernels::EdgeTables;
+/// use burn::tensor::Tensor;
+///
+/// // One graph of two nodes. Each node has an edge to itself, and an edge leads from node 0 to node 1.
+/// let device = brasa_device::open_named("cpu")?;
+/// let tables = EdgeTables {
+///     ids: Tensor::from_ints([0], &device),
+///     edge_ids: Tensor::from_ints([0], &device),
+///     starts: Tensor::from_ints([[0, 1, 3]], &device),
+///     sources: Tensor::from_ints([[0, 0, 1]], &device),
+///     destinations: Tensor::from_ints([[0, 1, 1]], &device),
+///     edge_mask: Tensor::ones([1, 3], &device),
+///     slots: Tensor::from_ints([[[0, 0], [1, 2]]], &device),
+/// };
+/// // The sources of the edges that end in node 1.
+/// let sources = tables.sources.slice([0..1, 1..3]).into_data();
+/// assert_eq!(sources.iter::<i64>().collect::<Vec<_>>(), [0, 1]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct EdgeTables {
     /// `[n_rows]`: the graph of each row.
@@ -64,6 +85,26 @@ pub struct EdgeTables {
 ///
 /// # Panics
 /// On the CPU, if a table has an invalid index of a graph, node or line.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/graph.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::graph_attention;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // `two_nodes` has an edge from each node to itself, and an edge from node 0 to node 1.
+/// let device = brasa_device::open_named("cpu")?;
+/// let values = Tensor::<3>::from_floats([[[2.0], [4.0]]], &device);
+/// // With attention vectors of 0, all edges that end in a node have one weight.
+/// let attention = Tensor::<3>::zeros([1, 1, 1], &device);
+/// let (out, weights) = graph_attention(values, attention, None, &two_nodes(&device), 0.2);
+/// assert_eq!(numbers(weights), [1.0, 0.5, 0.5]);
+/// assert_eq!(numbers(out), [2.0, 3.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn graph_attention(
     projected: Tensor<3>,
     attention: Tensor<3>,

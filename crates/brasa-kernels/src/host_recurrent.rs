@@ -9,6 +9,15 @@ use crate::HostTensor;
 use crate::row_rule::vectorized;
 
 /// The cell of a recurrent layer.
+///
+/// ```
+/// use brasa_kernels::RecurrentKind;
+///
+/// assert_eq!(RecurrentKind::default(), RecurrentKind::Lstm);
+/// // Weights of 64 cells with 64 inputs, without the bias.
+/// let weights = |kind: RecurrentKind| kind.n_gates() * 64 * (64 + 64);
+/// assert_eq!((weights(RecurrentKind::Lstm), weights(RecurrentKind::Gru)), (32_768, 24_576));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecurrentKind {

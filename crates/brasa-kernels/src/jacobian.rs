@@ -21,6 +21,24 @@ use crate::node::node;
 /// - `x`: any with `n * w` numbers, row by row; or with `w`, for all rows
 /// - `jacobian`: `[n, w]`, without gradients
 /// - output: `[n]`
+///
+/// ```
+/// use brasa_kernels::with_jacobian;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // `y = x^2`, with its derivative `2 x`.
+/// let device = brasa_device::open_named("cpu")?;
+/// let x = Tensor::<1>::from_floats([3.0, -1.0], &device.clone().autodiff()).require_grad();
+/// let y = Tensor::<1>::from_floats([9.0, 1.0], &device);
+/// let jacobian = Tensor::<2>::from_floats([[6.0], [-2.0]], &device);
+/// let y = with_jacobian(y, x.clone(), jacobian);
+/// let grads = y.sum().backward();
+/// assert_eq!(numbers(x.grad(&grads).expect("`y` depends on `x`")), [6.0, -2.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn with_jacobian<const D: usize>(y: Tensor<1>, x: Tensor<D>, jacobian: Tensor<2>) -> Tensor<1> {
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {

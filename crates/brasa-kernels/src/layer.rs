@@ -31,6 +31,19 @@ pub(crate) fn backward_launches(activation: Option<Activation>, with_bias: bool)
 }
 
 /// The activation function of a layer.
+///
+/// ```
+/// use brasa_kernels::Activation;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let x = Tensor::<1>::from_floats([2.0, -1.0], &brasa_device::open_named("cpu")?);
+/// assert_eq!(numbers(Activation::Relu.apply(x.clone())), [2.0, 0.0]);
+/// assert!((numbers(Activation::Tanh.apply(x))[0] - 2f32.tanh()).abs() < 1e-6);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
@@ -50,6 +63,22 @@ pub enum Activation {
 /// - `weight`: `[inputs, outputs]`
 /// - `bias`: `[outputs]`
 /// - output: `[n_rows, outputs]`
+///
+/// ```
+/// use brasa_kernels::{Activation, layer};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let x = Tensor::from_floats([[1.0, 2.0]], &device);
+/// let weight = Tensor::from_floats([[1.0, -1.0], [0.5, -0.5]], &device);
+/// let bias = Tensor::from_floats([0.25, 0.25], &device);
+/// // Before the activation, the outputs are 2.25 and -1.75.
+/// assert_eq!(numbers(layer(x, weight, bias, Some(Activation::Relu))), [2.25, 0.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Option<Activation>) -> Tensor<2> {
     brasa_device::count_product(2 * x.dims()[0] * weight.dims().iter().product::<usize>(), FORWARD_LAUNCHES);
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
@@ -67,6 +96,21 @@ pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Optio
 /// - `weight`: `[n, inputs, outputs]`
 /// - `bias`: `[n, outputs]`
 /// - output: `[n, n_rows, outputs]`
+///
+/// ```
+/// use brasa_kernels::stacked_layer;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // Two layers on one input: the double and the negative, plus 1.
+/// let device = brasa_device::open_named("cpu")?;
+/// let x = Tensor::<3>::from_floats([[[3.0]]], &device);
+/// let weight = Tensor::<3>::from_floats([[[2.0]], [[-1.0]]], &device);
+/// assert_eq!(numbers(stacked_layer(x, weight, Tensor::ones([2, 1], &device), None)), [7.0, -2.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Option<Activation>) -> Tensor<3> {
     brasa_device::count_product(2 * x.dims()[1] * weight.dims().iter().product::<usize>(), FORWARD_LAUNCHES);
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
@@ -81,6 +125,15 @@ pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activatio
 ///
 /// Burn's own products on GPUs are chosen by measurement, and have been wrong for widths such as 1, 7 or 126. Those of 32 bits are
 /// launched here with bounds that are checked, so only other formats need widths of multiples of 8.
+///
+/// ```
+/// use brasa_kernels::any_width;
+/// use burn::tensor::Tensor;
+///
+/// // On the CPU, a layer may have 7 outputs.
+/// assert!(any_width(&Tensor::<2>::zeros([1, 3], &brasa_device::open_named("cpu")?)));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn any_width<const D: usize>(x: &Tensor<D>) -> bool {
     let ours = cfg!(any(feature = "cuda", feature = "wgpu"));
     brasa_device::runs_on_host(&x.device())

@@ -29,6 +29,22 @@ const EPSILON: f32 = 1e-5;
 /// # Shapes
 /// - `x` and output: `[.., width]`
 /// - `scale`, `shift`: `[width]`
+///
+/// ```
+/// use brasa_kernels::{Activation, layer_norm};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let x = Tensor::<2>::from_floats([[10.0, 30.0]], &device);
+/// let (scale, shift) = (Tensor::ones([2], &device), Tensor::from_floats([0.5, 0.5], &device));
+/// // The mean is 20 and the deviation is 10: -1 and 1, then the shift and the activation.
+/// let y = numbers(layer_norm(x, scale, shift, Some(Activation::Relu)));
+/// assert!(y[0] == 0.0 && (y[1] - 1.5).abs() < 1e-5);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn layer_norm<const D: usize>(
     x: Tensor<D>,
     scale: Tensor<1>,

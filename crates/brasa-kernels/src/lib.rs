@@ -83,6 +83,17 @@ pub use tanh::tanh;
 
 /// Whether loops over the memory of tensors ([`HostTensor`]) compute for `device`: it is the CPU, and this crate has the feature `flex`. Another
 /// crate may have compiled in the backend alone; then every operation is Burn's.
+///
+/// ```
+/// use brasa_kernels::{HostTensor, runs_on_host};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let x = Tensor::<1>::ones([4], &device);
+/// // A loop over memory gets the numbers of a tensor where this holds.
+/// assert_eq!(HostTensor::of(&x).is_some(), runs_on_host(&device));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn runs_on_host(device: &burn::tensor::Device) -> bool {
     cfg!(feature = "flex") && brasa_device::runs_on_host(device)
 }

@@ -26,10 +26,46 @@ thread_local! {
 const ROWS: usize = 256;
 
 /// Weights `[inputs, outputs]`, bias `[outputs]` and activation of a layer.
+///
+/// ```
+/// use brasa_kernels::{Activation, LayerParts, layer};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// /// All layers, one after the other.
+/// fn forward(x: Tensor<2>, layers: &[LayerParts<'_>]) -> Tensor<2> {
+///     layers.iter().fold(x, |x, (weight, bias, activation)| layer(x, (*weight).clone(), (*bias).clone(), *activation))
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let (weight, bias) = (Tensor::<2>::from_floats([[-2.0]], &device), Tensor::<1>::zeros([1], &device));
+/// let layers = [(&weight, &bias, Some(Activation::Relu)), (&weight, &bias, None)];
+/// assert_eq!(numbers(forward(Tensor::from_floats([[1.0], [-3.0]], &device), &layers)), [0.0, -12.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub type LayerParts<'a> = (&'a Tensor<2>, &'a Tensor<1>, Option<Activation>);
 
 /// All layers on `x`, `[n_rows, inputs]`. `None` where a gradient may be asked for, where another device than the CPU computes, and in other
 /// formats than 32 bits: there, call [`crate::layer`] for each.
+///
+/// ```
+/// use brasa_kernels::{Activation, infer};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let (weight, bias) = (Tensor::<2>::from_floats([[-2.0]], &device), Tensor::<1>::zeros([1], &device));
+/// let layers = || [(&weight, &bias, Some(Activation::Relu)), (&weight, &bias, None)];
+/// let x = Tensor::from_floats([[1.0], [-3.0]], &device);
+/// assert_eq!(infer(&x, layers()).map(numbers), Some(vec![0.0, -12.0]));
+/// // A gradient may be required.
+/// assert!(infer(&Tensor::ones([1, 1], &device.clone().autodiff()), layers()).is_none());
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn infer<'a>(x: &Tensor<2>, layers: impl IntoIterator<Item = LayerParts<'a>>) -> Option<Tensor<2>> {
     #[cfg(feature = "flex")]
     {

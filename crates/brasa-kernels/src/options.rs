@@ -32,6 +32,23 @@ use crate::node::node;
 ///
 /// # Panics
 /// If an index is out of range.
+///
+/// ```
+/// use brasa_kernels::chosen_output;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // One layer with 1 input and 3 outputs: 1, 2 and 3 times the input.
+/// let device = brasa_device::open_named("cpu")?;
+/// let x = Tensor::<3>::from_floats([[[1.0], [10.0]]], &device);
+/// let weight = Tensor::<3>::from_floats([[[1.0, 2.0, 3.0]]], &device);
+/// let index = Tensor::<2>::from_floats([[2.0, 0.0]], &device);
+/// let outputs = chosen_output(x, weight, Tensor::zeros([1, 3], &device), index);
+/// assert_eq!(numbers(outputs), [3.0, 10.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn chosen_output(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, index: Tensor<2>) -> Tensor<2> {
     #[cfg(feature = "flex")]
     if on_host(&x) && on_host(&weight) {
@@ -50,6 +67,23 @@ pub fn chosen_output(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, index: Te
 /// - `x`, `weight`, `bias`: as for [`chosen_output`]
 /// - `mask`: `[n, n_rows, flags]`, 1 for legal columns; each flag covers `outputs / flags` consecutive columns
 /// - output: twice `[n, n_rows]`
+///
+/// ```
+/// use brasa_kernels::best_output;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // The outputs are 1, 2 and 3 times the input. The last action is illegal in the first row.
+/// let device = brasa_device::open_named("cpu")?;
+/// let x = Tensor::<3>::from_floats([[[1.0], [10.0]]], &device);
+/// let weight = Tensor::<3>::from_floats([[[1.0, 2.0, 3.0]]], &device);
+/// let mask = Tensor::<3>::from_floats([[[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]], &device);
+/// let (action, value) = best_output(x, weight, Tensor::zeros([1, 3], &device), Some(mask));
+/// assert_eq!((numbers(action), numbers(value)), (vec![1.0, 2.0], vec![2.0, 30.0]));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn best_output(
     x: Tensor<3>,
     weight: Tensor<3>,
@@ -84,6 +118,19 @@ fn all_outputs(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>) -> Tensor<3> {
 /// - `outputs`: `[n, n_rows, outputs]`
 /// - `index`: `[n, n_rows]`
 /// - output: `[n, n_rows]`
+///
+/// ```
+/// use brasa_kernels::chosen_of;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let outputs = Tensor::<3>::from_floats([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]], &device);
+/// assert_eq!(numbers(chosen_of(outputs, Tensor::from_floats([[2.0, 0.0]], &device))), [3.0, 4.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn chosen_of(outputs: Tensor<3>, index: Tensor<2>) -> Tensor<2> {
     outputs.gather(2, index.int().unsqueeze_dim(2)).squeeze_dim(2)
 }
@@ -94,6 +141,22 @@ pub fn chosen_of(outputs: Tensor<3>, index: Tensor<2>) -> Tensor<2> {
 /// - `outputs`: `[n, n_rows, outputs]`
 /// - `mask`: `[n, n_rows, flags]`
 /// - output: twice `[n, n_rows]`
+///
+/// ```
+/// use brasa_kernels::best_of;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // Four actions, with a flag for each pair of them.
+/// let device = brasa_device::open_named("cpu")?;
+/// let outputs = Tensor::<3>::from_floats([[[1.0, 2.0, 3.0, 4.0]]], &device);
+/// let mask = Tensor::<3>::from_floats([[[1.0, 0.0]]], &device);
+/// let (action, value) = best_of(outputs, Some(mask));
+/// assert_eq!((numbers(action), numbers(value)), (vec![1.0], vec![2.0]));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn best_of(outputs: Tensor<3>, mask: Option<Tensor<3>>) -> (Tensor<2>, Tensor<2>) {
     let [n, n_rows, width] = outputs.dims();
     let masked = match mask {

@@ -7,6 +7,23 @@ use crate::elementwise::{Formulas, Value};
 use crate::{HostTensor, with_jacobian};
 
 /// The rows of a loss.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/loss.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::{LossData, LossRows, row_loss};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // `Squared` is half the squared error. Two groups of rows: the sum of two means.
+/// let value = Tensor::<1>::from_floats([3.0, 1.0, 1.0, 1.0], &brasa_device::open_named("cpu")?);
+/// let rows = LossRows { results: [&value], data: [LossData::Constant(1.0)], n_groups: 2 };
+/// let [slopes] = row_loss(&Squared, &rows).slopes;
+/// assert_eq!(slopes.map(numbers), Some(vec![2.0 / 2.0, 0.0, 0.0, 0.0]));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct LossRows<'a, const X: usize, const D: usize> {
     /// Results of a network, `[n]` each. Of those with gradients, the numbers alone are used.
@@ -18,6 +35,24 @@ pub struct LossRows<'a, const X: usize, const D: usize> {
 }
 
 /// A column of data.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/loss.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::{LossData, LossRows, row_loss};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // `Squared` is half the squared error, with the absolute error as a report.
+/// let device = brasa_device::open_named("cpu")?;
+/// let [value, target] = [[3.0, 1.0], [1.0, 1.0]].map(|row| Tensor::<1>::from_floats(row, &device));
+/// let means = |data| numbers(row_loss(&Squared, &LossRows { results: [&value], data: [data], n_groups: 1 }).means);
+/// assert_eq!(means(LossData::Rows(&target)), [1.0, 1.0]);
+/// assert_eq!(means(LossData::Constant(1.0)), [1.0, 1.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub enum LossData<'a> {
     /// `[n]` without gradients; or `[1]`, the same for all rows; or fewer, which are those of the first rows, of the next ones, and so on.
@@ -27,6 +62,26 @@ pub enum LossData<'a> {
 }
 
 /// A loss with its derivatives.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/loss.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::{LossData, LossRows, row_loss};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // `Squared` is half the squared error.
+/// let device = brasa_device::open_named("cpu")?;
+/// let value = Tensor::<1>::from_floats([3.0, 1.0], &device.autodiff()).require_grad();
+/// let rows = LossRows { results: [&value], data: [LossData::Constant(1.0)], n_groups: 1 };
+/// // One node of the tape for the whole loss.
+/// let loss = row_loss(&Squared, &rows).record([value.clone()], 1);
+/// let grads = loss.backward();
+/// assert_eq!(value.grad(&grads).map(numbers), Some(vec![1.0, 0.0]));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct RowLosses<const X: usize, const R: usize> {
     /// `[1, R]`: the means over all rows of the loss and of what is reported.
@@ -48,6 +103,20 @@ impl<const X: usize, const R: usize> RowLosses<X, R> {
 }
 
 /// A column of data that gets mean 0 and deviation 1 before the loss is computed, where the kernel for a GPU does that on the way.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/loss.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::{LossData, LossRows, Standardized, row_loss_in_a_kernel};
+/// use burn::tensor::Tensor;
+///
+/// // A kernel for a GPU would normalize the only column of data. The CPU has no kernel.
+/// let value = Tensor::<1>::ones([2], &brasa_device::open_named("cpu")?);
+/// let rows = LossRows { results: [&value], data: [LossData::Rows(&value)], n_groups: 1 };
+/// let standardized = Standardized { column: 0, weight: 0, epsilon: 1e-8 };
+/// assert!(row_loss_in_a_kernel(&Squared, &rows, Some(standardized)).is_none());
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Standardized {
     /// Place among the data.
@@ -65,6 +134,24 @@ pub fn uses<const X: usize, const D: usize, const R: usize>(loss: &impl RowLoss<
 }
 
 /// The loss by a kernel, one launch, if all tensors are on a GPU that this crate computes for; `None` on other devices, and for no rows.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/loss.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::{LossData, LossRows, row_loss, row_loss_in_a_kernel};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // `Squared` is half the squared error, with the absolute error as a report.
+/// let value = Tensor::<1>::from_floats([3.0, 1.0], &brasa_device::open_named("cpu")?);
+/// let rows = LossRows { results: [&value], data: [LossData::Constant(1.0)], n_groups: 1 };
+/// // The CPU has no kernel.
+/// let losses = row_loss_in_a_kernel(&Squared, &rows, None).unwrap_or_else(|| row_loss(&Squared, &rows));
+/// assert_eq!(numbers(losses.means), [1.0, 1.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn row_loss_in_a_kernel<const X: usize, const D: usize, const R: usize>(
     loss: &impl RowLoss<X, D, R>,
     rows: &LossRows<'_, X, D>,
@@ -94,6 +181,25 @@ pub fn row_loss_in_a_kernel<const X: usize, const D: usize, const R: usize>(
 }
 
 /// The loss by a loop over memory on the CPU, and by operations of the backend on other devices.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/loss.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::{LossData, LossRows, row_loss};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // `Squared` is half the squared error, with the absolute error as a report.
+/// let value = Tensor::<1>::from_floats([3.0, 1.0], &brasa_device::open_named("cpu")?);
+/// let rows = LossRows { results: [&value], data: [LossData::Constant(1.0)], n_groups: 1 };
+/// let losses = row_loss(&Squared, &rows);
+/// assert_eq!(numbers(losses.means), [1.0, 1.0]);
+/// // The derivatives by the values: the errors, divided by the number of rows.
+/// assert_eq!(losses.slopes.map(|slopes| slopes.map(numbers)), [Some(vec![1.0, 0.0])]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn row_loss<const X: usize, const D: usize, const R: usize>(
     loss: &impl RowLoss<X, D, R>,
     rows: &LossRows<'_, X, D>,
@@ -184,6 +290,19 @@ impl<const X: usize, const D: usize> Recorded<X, D> {
 }
 
 /// A column of data in the memory of the CPU.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/loss.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::{HostLossData, LossData, row_loss_on_host};
+/// use burn::tensor::Tensor;
+///
+/// let target = Tensor::<1>::from_floats([1.0, 2.0], &brasa_device::open_named("cpu")?);
+/// let target = HostLossData::of(LossData::Rows(&target)).expect("the tensor is in the memory of the CPU");
+/// let (means, _) = row_loss_on_host(&Squared, [&[3.0, 2.0]], [&target], 1);
+/// assert_eq!(means, [1.0, 1.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug)]
 pub enum HostLossData {
     /// As [`LossData::Rows`].
@@ -223,6 +342,17 @@ type Lane = [f32; LANES];
 ///
 /// # Panics
 /// If the number of rows is not a multiple of that of a column of data.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/loss.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::{HostLossData, row_loss_on_host};
+///
+/// // `Squared` is half the squared error, with the absolute error as a report.
+/// let (means, slopes) = row_loss_on_host(&Squared, [&[3.0, 1.0]], [&HostLossData::Constant(1.0)], 1);
+/// assert_eq!(means, [1.0, 1.0]);
+/// assert_eq!(slopes, [[1.0, 0.0]]);
+/// ```
 pub fn row_loss_on_host<const X: usize, const D: usize, const R: usize>(
     loss: &impl RowLoss<X, D, R>,
     results: [&[f32]; X],

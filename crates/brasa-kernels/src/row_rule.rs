@@ -17,6 +17,24 @@ use crate::elementwise::{Program, recorded};
 use crate::{HostTensor, elementwise_list, with_jacobian};
 
 /// The rows of a rule, without gradients or with them.
+///
+/// ```
+/// use brasa_kernels::{RowInputs, row_rule};
+/// use brasa_number::CategoricalDraw;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // Logits and noise of one row. The mask forbids the last action.
+/// let device = brasa_device::open_named("cpu")?;
+/// let [logits, noise, mask] =
+///     [[[0.0, 0.5, 9.0]], [[1.0, 0.25, 0.0]], [[1.0, 1.0, 0.0]]].map(|row| Tensor::<2>::from_floats(row, &device));
+/// let rows = RowInputs { results: [&logits, &noise], data: Some(&mask), taken: None };
+/// let ([], [chosen]) = row_rule(CategoricalDraw { masked: true }, &rows);
+/// assert_eq!(numbers(chosen), [0.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct RowInputs<'a, const IN: usize> {
     /// Results of a network, `[n_rows, width]` each; or `[1, width]`, the same for all rows.
@@ -45,6 +63,26 @@ impl<const IN: usize> RowInputs<'_, IN> {
 ///
 /// # Panics
 /// If shapes do not fit.
+///
+/// ```
+/// use brasa_kernels::{RowInputs, row_rule};
+/// use brasa_number::Categorical;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// // Two actions with equal logits. Action 1 is taken.
+/// let device = brasa_device::open_named("cpu")?;
+/// let logits = Tensor::<2>::from_floats([[0.0, 0.0]], &device.clone().autodiff()).require_grad();
+/// let taken = Tensor::<2>::from_floats([[1.0]], &device);
+/// let rows = RowInputs { results: [&logits], data: None, taken: Some(&taken) };
+/// let ([], [log_prob, _entropy]) = row_rule(Categorical { masked: false }, &rows);
+/// assert!((numbers(log_prob.clone())[0] - 0.5f32.ln()).abs() < 1e-6);
+/// let grads = log_prob.backward();
+/// assert_eq!(logits.grad(&grads).map(numbers), Some(vec![-0.5, 0.5]));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn row_rule<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>(
     rule: impl RowRule<IN, OUT, SUMS, R>,
     rows: &RowInputs<'_, IN>,

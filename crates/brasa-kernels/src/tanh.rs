@@ -19,6 +19,22 @@ use crate::node::elementwise_node;
 ///
 /// # Shapes
 /// Any; the output has the shape of the input.
+///
+/// ```
+/// use brasa_kernels::tanh;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let x = Tensor::<1>::from_floats([0.5], &brasa_device::open_named("cpu")?.autodiff()).require_grad();
+/// let y = tanh(x.clone());
+/// let value = numbers(y.clone())[0];
+/// assert!((value - 0.5f32.tanh()).abs() < 1e-6);
+/// let slope = x.grad(&y.backward()).map(numbers);
+/// assert!((slope.expect("`y` depends on `x`")[0] - (1.0 - value * value)).abs() < 1e-6);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {

@@ -14,6 +14,19 @@ use crate::gaussian_std::{self, GaussianStd};
 use crate::{Init, Linear, Mlp, NnError, StdKind};
 
 /// Meaning of the outputs of an actor.
+///
+/// ```
+/// use brasa_core::env::Space;
+/// use brasa_nn::Heads;
+///
+/// // The logits of two choices.
+/// assert_eq!(Heads::new(&Space::MultiDiscrete(vec![3, 2]), false)?.outputs(), 5);
+/// // Actions without bounds cannot be squashed.
+/// let power = Space::uniform_box(f32::NEG_INFINITY, f32::INFINITY, ["power_kw"]);
+/// let error = Heads::new(&power, true).unwrap_err().to_string();
+/// assert_eq!(error, "`squash` needs finite bounds, but action `power_kw` has none");
+/// # Ok::<(), brasa_nn::NnError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heads {
     /// Logits of one or several discrete choices; the number of actions per choice.
@@ -96,6 +109,22 @@ impl Heads {
 /// may depend on the observation, clipped or squashed by tanh.
 ///
 /// `examples/own_network.rs` builds an actor-critic with four calls.
+///
+/// ```
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_core::{Explore, read_back};
+/// use brasa_nn::{ActionHead, ActionHeadConfig};
+/// use burn::tensor::Tensor;
+///
+/// // A head on four features, with three actions. One action is legal in each row.
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let head = ActionHead::new(&ActionHeadConfig::default(), 4, &Space::Discrete(3), &device, rng)?;
+/// let mask = Tensor::from_floats([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], &device);
+/// let (action, log_prob) = head.act(Tensor::ones([2, 4], &device), Some(mask), Explore::Greedy);
+/// assert_eq!(read_back(action), [2.0, 0.0]);
+/// assert_eq!(read_back(log_prob), [0.0, 0.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct ActionHead {
     gaussian_std: Option<GaussianStd>,
@@ -107,6 +136,19 @@ pub struct ActionHead {
 }
 
 /// Settings of an [`ActionHead`].
+///
+/// ```
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_nn::{ActionHead, ActionHeadConfig};
+///
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let config = ActionHeadConfig { squash: true, ..ActionHeadConfig::default() };
+/// assert!(ActionHead::new(&config, 4, &Space::uniform_box(-1.0, 1.0, ["power"]), &device, rng).is_ok());
+/// // A setting without an effect is an error.
+/// let error = ActionHead::new(&config, 4, &Space::Discrete(3), &device, rng).unwrap_err();
+/// assert_eq!(error.to_string(), "`squash` must be left out: it has no effect on discrete actions, got true");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ActionHeadConfig {
     /// Initial weights of the layer. A small gain makes the first policy nearly uniform.

@@ -18,6 +18,16 @@ use crate::exported::Layers;
 use crate::{ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
 /// Shape of an MLP actor-critic.
+///
+/// ```
+/// use brasa_nn::{ActorCriticConfig, StdKind};
+///
+/// let config: ActorCriticConfig = serde_json::from_str(r#"{ "actor_hidden": [128], "std": "dependent" }"#)?;
+/// assert_eq!((&config.actor_hidden[..], config.std), (&[128][..], StdKind::Dependent));
+/// // Other settings have their defaults.
+/// assert_eq!(config.critic_hidden, [64, 64]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorCriticConfig {
@@ -61,6 +71,23 @@ impl Default for ActorCriticConfig {
 }
 
 /// Actor and critic as MLPs on flat observations, for every kind of action space.
+///
+/// ```
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_core::{ActorCritic, Explore, Obs, Policy};
+/// use brasa_nn::{ActorCriticConfig, MlpActorCritic};
+/// use burn::tensor::Tensor;
+///
+/// let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::uniform_box(-5.0, 5.0, ["power_kw"]));
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let network = MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &action, &device, rng)?;
+/// let seen = Obs::new(Tensor::zeros([4, 2], &device));
+/// assert_eq!(network.value(seen.clone()).dims(), [4]);
+/// // A large sample is clipped to the bounds of the action.
+/// let (action, _) = network.act(seen, Explore::Sample(Tensor::full([4, 1], 100.0, &device)));
+/// assert_eq!(brasa_core::read_back(network.to_env(action)), [5.0; 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct MlpActorCritic {
     shared: Option<Mlp>,

@@ -11,6 +11,18 @@ pub(crate) const ADVANTAGE_EPSILON: f64 = 1e-8;
 ///
 /// With a `weight`, whose mean is 1 (see [`choice_weight`]), the moments are weighted. In a run of several shards ([`brasa_shards`])
 /// they are those of the advantages of all shards, which have equally many.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::normalize;
+/// use burn::tensor::Tensor;
+///
+/// // The mean is 3 and the unbiased standard deviation is 2.
+/// let device = brasa_device::open_named("cpu")?;
+/// let normal = read_back(normalize(Tensor::from_floats([1.0, 3.0, 5.0], &device), None));
+/// assert!(normal.iter().zip([-1.0, 0.0, 1.0]).all(|(got, expected)| (got - expected).abs() < 1e-6));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn normalize(advantage: Tensor<1>, weight: Option<&Tensor<1>>) -> Tensor<1> {
     let n_shards = shard().count;
     if advantage.dims()[0] * n_shards < 2 {
@@ -55,12 +67,35 @@ fn of_shards_on_device(x: Tensor<1>) -> Tensor<1> {
 /// # Shapes
 /// - `choice`: `[n_rows]`, see [`brasa_core::ActorCritic::choice`]
 /// - output: `[n_rows]`
+///
+/// ```
+/// use brasa_nn::choice_weight;
+/// use burn::tensor::Tensor;
+///
+/// // The first and the third row have several legal actions.
+/// let choice = Tensor::from_floats([1.0, 0.0, 1.0, 0.0], &brasa_device::open_named("cpu")?);
+/// assert_eq!(brasa_core::read_back(choice_weight(choice)), [2.0, 0.0, 2.0, 0.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn choice_weight(choice: Tensor<1>) -> Tensor<1> {
     let n = choice.dims()[0] as f32;
     choice.clone() * (of_shards_on_device(choice.sum()).clamp_min(1.0 / shard().count as f32).recip() * n)
 }
 
 /// `1 - var(target - value) / var(target)`: 1 for a perfect critic, 0 for a constant one; 0 if all targets are equal.
+///
+/// ```
+/// use brasa_nn::explained_variance;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let of = |value: [f32; 3]| {
+///     let (value, target) = (Tensor::from_floats(value, &device), Tensor::from_floats([1.0, 2.0, 3.0], &device));
+///     explained_variance(value, target).into_scalar::<f32>()
+/// };
+/// assert_eq!([of([1.0, 2.0, 3.0]), of([2.0, 2.0, 2.0])], [1.0, 0.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn explained_variance(value: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
     let squares = |x: Tensor<1>| (x.clone() - x.mean()).square().sum();
     let total = squares(target.clone());

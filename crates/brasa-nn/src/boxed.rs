@@ -16,6 +16,18 @@ use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 
 /// The role of a network as a type, with the trait object that erases the type of the network.
+///
+/// ```
+/// use brasa_nn::{ActorCriticRole, Boxed, Role, ValueRole};
+///
+/// /// A message about a network whose role is known when the program is compiled.
+/// fn missing<R: Role>() -> String {
+///     format!("the learner needs {}", R::NAME)
+/// }
+///
+/// assert_eq!(missing::<ActorCriticRole>(), "the learner needs an actor-critic");
+/// assert_eq!(missing::<ValueRole>(), "the learner needs a Q-network");
+/// ```
 pub trait Role: 'static {
     /// A trait object with the traits of the role.
     type Object: ErasedModule<Self> + ?Sized;
@@ -24,6 +36,21 @@ pub trait Role: 'static {
 }
 
 /// A network of any type with the role `R`.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_core::ActionValues;
+/// use brasa_nn::{Boxed, QNetwork, TeamQNetwork, ValueRole};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let network = Boxed::<ValueRole>::new(q_network(&device)?);
+/// // The traits of the role do not depend on the type of the network.
+/// assert_eq!(network.values(observed(&device)).dims(), [2, 3]);
+/// assert!(network.downcast_ref::<QNetwork>().is_some());
+/// assert!(network.downcast_ref::<TeamQNetwork>().is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Boxed<R: Role + ?Sized>(Box<R::Object>);
 
 impl<R: Role + ?Sized> Boxed<R> {
@@ -39,12 +66,30 @@ impl<R: Role + ?Sized> Boxed<R> {
 }
 
 /// A module with the traits of role `R`.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{Boxed, Erase, QNetwork, Role, ValueRole};
+/// use burn::module::Module;
+///
+/// /// Boxes of several networks with one role.
+/// fn boxes<R: Role, M: Module + Erase<R>>(networks: Vec<M>) -> Vec<Boxed<R>> {
+///     networks.into_iter().map(Boxed::new).collect()
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let boxes: Vec<Boxed<ValueRole>> = boxes(vec![q_network(&device)?, q_network(&device)?]);
+/// assert!(boxes.iter().all(|network| network.downcast_ref::<QNetwork>().is_some()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Erase<R: Role + ?Sized> {
     /// Erases its type.
     fn erase(self) -> Box<R::Object>;
 }
 
 /// The methods that [`Boxed`] needs of a module; implemented for every module with the traits of the role.
+#[doc(hidden)]
 #[allow(missing_docs, reason = "Burn's methods of the same names")]
 pub trait ErasedModule<R: Role + ?Sized>: Debug + Send + Sync {
     fn clone_erased(&self) -> Box<R::Object>;
@@ -132,6 +177,7 @@ impl<R: Role + ?Sized> Module for Boxed<R> {
 }
 
 /// An object-safe visitor for a type-erased module.
+#[doc(hidden)]
 #[allow(missing_docs, reason = "Burn's methods, one for each number of dimensions")]
 pub trait ErasedVisitor {
     fn enter(&mut self, name: &str, container: &str);
@@ -143,6 +189,7 @@ pub trait ErasedVisitor {
 }
 
 /// An object-safe mapper for a type-erased module.
+#[doc(hidden)]
 #[allow(missing_docs, reason = "Burn's methods, one for each number of dimensions")]
 pub trait ErasedMapper {
     fn enter(&mut self, name: &str, container: &str);
@@ -272,28 +319,130 @@ macro_rules! role {
 
 role! {
     /// Actor and critic in one network, for PPO and A2C.
+    ///
+    /// ```
+    /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+    /// # use shown::*;
+    /// use brasa_core::ActorCritic;
+    /// use brasa_nn::{ActorCriticNetwork, ActorCriticRole, Boxed};
+    ///
+    /// /// The number of values of a network of any type.
+    /// fn n_values(network: &dyn ActorCriticNetwork, obs: brasa_core::Obs) -> usize {
+    ///     network.value(obs).dims()[0]
+    /// }
+    ///
+    /// let device = brasa_device::open_named("cpu")?;
+    /// assert_eq!(n_values(&actor_critic(&device)?, observed(&device)), 2);
+    /// let network = Boxed::<ActorCriticRole>::new(actor_critic(&device)?);
+    /// assert_eq!(network.value(observed(&device)).dims(), [2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ActorCriticRole, ActorCriticNetwork, "an actor-critic": ActorCritic<Obs = Obs, Action = Tensor<2>>
 }
 role! {
     /// Samples continuous actions as a differentiable function of noise, for SAC.
+    ///
+    /// ```
+    /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+    /// # use shown::*;
+    /// use brasa_core::Reparameterized;
+    /// use brasa_nn::{Boxed, StochasticActorNetwork, StochasticActorRole};
+    /// use burn::tensor::Tensor;
+    ///
+    /// /// Numbers of noise of a network of any type.
+    /// fn noise(network: &dyn StochasticActorNetwork) -> usize {
+    ///     network.noise_width()
+    /// }
+    ///
+    /// let device = brasa_device::open_named("cpu")?;
+    /// assert_eq!(noise(&squashed_actor(&device)?), 1);
+    /// let network = Boxed::<StochasticActorRole>::new(squashed_actor(&device)?);
+    /// let (action, _log_prob) = network.rsample(observed(&device), Tensor::zeros([2, 1], &device));
+    /// assert_eq!(action.dims(), [2, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     StochasticActorRole, StochasticActorNetwork, "a stochastic actor":
     Reparameterized<Obs = Obs, Action = Tensor<2>, Extra = ()> + RandomWarmup
 }
 role! {
     /// Deterministic, differentiable actions, for deterministic policy gradients.
+    ///
+    /// ```
+    /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+    /// # use shown::*;
+    /// use brasa_core::{Explore, Policy};
+    /// use brasa_nn::{Boxed, DeterministicActorNetwork, DeterministicActorRole};
+    ///
+    /// /// Numbers of an action of a network of any type.
+    /// fn width(network: &dyn DeterministicActorNetwork, obs: brasa_core::Obs) -> usize {
+    ///     network.act(obs, Explore::Greedy).0.dims()[1]
+    /// }
+    ///
+    /// let device = brasa_device::open_named("cpu")?;
+    /// assert_eq!(width(&deterministic_actor(&device)?, observed(&device)), 1);
+    /// let network = Boxed::<DeterministicActorRole>::new(deterministic_actor(&device)?);
+    /// assert_eq!(network.act(observed(&device), Explore::Greedy).0.dims(), [2, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     DeterministicActorRole, DeterministicActorNetwork, "a deterministic actor":
     Deterministic<Obs = Obs, Action = Tensor<2>, Extra = ()> + RandomWarmup
 }
 role! {
     /// Several estimates of the value of an action.
+    ///
+    /// ```
+    /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+    /// # use shown::*;
+    /// use brasa_core::Critics;
+    /// use brasa_nn::{Boxed, CriticsNetwork, CriticsRole};
+    /// use burn::tensor::Tensor;
+    ///
+    /// let device = brasa_device::open_named("cpu")?;
+    /// let action = || Tensor::<2>::zeros([2, 1], &device);
+    /// let critics: &dyn CriticsNetwork = &two_critics(&device)?;
+    /// assert_eq!(critics.values(observed(&device), action()).dims(), [2, 2]);
+    /// let boxed = Boxed::<CriticsRole>::new(two_critics(&device)?);
+    /// assert_eq!(boxed.values(observed(&device), action()).dims(), [2, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     CriticsRole, CriticsNetwork, "critics": Critics<Obs = Obs, Action = Tensor<2>>
 }
 role! {
     /// Values of all actions of a row, for DQN.
+    ///
+    /// ```
+    /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+    /// # use shown::*;
+    /// use brasa_core::ActionValues;
+    /// use brasa_nn::{Boxed, ValueNetwork, ValueRole};
+    ///
+    /// let device = brasa_device::open_named("cpu")?;
+    /// let network: &dyn ValueNetwork = &q_network(&device)?;
+    /// assert_eq!(network.n_actions(), 3);
+    /// let boxed = Boxed::<ValueRole>::new(q_network(&device)?);
+    /// assert_eq!(boxed.values(observed(&device)).dims(), [2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ValueRole, ValueNetwork, "a Q-network": ActionValues<Obs = Obs>
 }
 role! {
     /// Values of all actions, for a team of independent learners.
+    ///
+    /// ```
+    /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+    /// # use shown::*;
+    /// use brasa_core::ActionValues;
+    /// use brasa_core::env::{Space, named_rng};
+    /// use brasa_nn::{Boxed, TeamQNetwork, TeamQNetworkConfig, TeamValueNetwork, TeamValueRole};
+    ///
+    /// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+    /// let network =
+    ///     TeamQNetwork::new(&TeamQNetworkConfig::default(), 4, &obs_space(), &Space::Discrete(3), &device, rng)?;
+    /// let object: &dyn TeamValueNetwork = &network;
+    /// assert_eq!(object.n_learners(), 4);
+    /// assert_eq!(Boxed::<TeamValueRole>::new(network).n_actions(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     TeamValueRole, TeamValueNetwork, "a Q-network of a team": ActionValues<Obs = TeamObs>
 }
 

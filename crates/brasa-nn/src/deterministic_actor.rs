@@ -18,6 +18,15 @@ use crate::exported::Layers;
 use crate::{Activation, Init, Mlp, MlpConfig, NnError};
 
 /// Shape of a [`DeterministicActor`].
+///
+/// ```
+/// use brasa_nn::{Activation, DeterministicActorConfig};
+///
+/// let config: DeterministicActorConfig = serde_json::from_str(r#"{ "hidden": [256, 256] }"#)?;
+/// assert_eq!(config.hidden, [256, 256]);
+/// assert_eq!(config.activation, Activation::Relu);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DeterministicActorConfig {
@@ -38,6 +47,22 @@ impl Default for DeterministicActorConfig {
 ///
 /// The stored action is the one in [-1, 1], which critics use. [`Policy::act`] ignores exploration; a learner adds
 /// noise to its result.
+///
+/// ```
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_core::{Explore, Obs, Policy, read_back};
+/// use brasa_nn::{DeterministicActor, DeterministicActorConfig};
+/// use burn::tensor::Tensor;
+///
+/// let (obs, power) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::uniform_box(0.0, 10.0, ["power_kw"]));
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let actor = DeterministicActor::new(&DeterministicActorConfig::default(), &obs, &power, &device, rng)?;
+/// let (action, ()) = actor.act(Obs::new(Tensor::ones([1, 2], &device)), Explore::Greedy);
+/// // Critics see actions in [-1, 1]. The environment gets a power from 0 to 10 kW.
+/// let stored = read_back(action.clone())[0];
+/// assert!(stored.abs() <= 1.0 && (read_back(actor.to_env(action))[0] - (5.0 + 5.0 * stored)).abs() < 1e-5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct DeterministicActor {
     net: Mlp,

@@ -13,6 +13,13 @@ pub(crate) fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 }
 
 /// The activation in exported policies.
+///
+/// ```
+/// use brasa_core::export::Function;
+/// use brasa_nn::{Activation, exported_function};
+///
+/// assert_eq!(exported_function(Activation::Tanh), Function::Tanh);
+/// ```
 pub fn exported_function(activation: Activation) -> Function {
     match activation {
         Activation::Tanh => Function::Tanh,

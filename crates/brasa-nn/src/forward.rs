@@ -10,6 +10,35 @@ use burn::tensor::Tensor;
 use crate::Part;
 
 /// A forward pass of a network `M` with `X` results per row, from which a loss is computed: see [`crate::Trainable::learn`].
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_core::{ActionValues, Obs, Rows};
+/// use brasa_nn::{AdamConfig, Data, Forward, Part, QNetwork, Step, Trainable};
+/// use burn::tensor::Tensor;
+///
+/// /// The greatest value of each observation.
+/// struct Greatest<'a>(&'a Obs);
+///
+/// impl Forward<QNetwork, 1> for Greatest<'_> {
+///     fn n_rows(&self) -> usize {
+///         self.0.n_rows()
+///     }
+///     fn recorded(&self, network: &QNetwork, part: &Part) -> [Tensor<1>; 1] {
+///         [network.values(part.of(self.0).into_owned()).max_dim(1).squeeze_dim(1)]
+///     }
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut trainable = Trainable::new(q_network(&device.clone().autodiff())?, AdamConfig::default())?;
+/// let (obs, target) = (observed(&device), brasa_kernels::LossData::Constant(1.0));
+/// // `Square` is half the squared distance of the result to the target.
+/// let mut step = || trainable.learn(&Greatest(&obs), Data::new([target]), &Square, Step::new(1e-2, None), |_| true);
+/// let losses: Vec<f64> = (0..50).map(|_| step().reports.read(0)).collect();
+/// assert!(losses[49] < 0.1 * losses[0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Forward<M, const X: usize> {
     /// The rows of the batch.
     fn n_rows(&self) -> usize;
@@ -34,6 +63,24 @@ pub trait Forward<M, const X: usize> {
 }
 
 /// Log-probability and entropy of stored actions, and value of their observations: what on-policy losses depend on.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{AdamConfig, Data, EvaluatedActions, Step, Trainable};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut trainable = Trainable::new(actor_critic(&device.clone().autodiff())?, AdamConfig::default())?;
+/// let (obs, action) = (observed(&device), Tensor::from_floats([[0.0], [2.0]], &device));
+/// let forward = EvaluatedActions { obs: &obs, action: &action, sequences: None };
+/// // `Imitation` is the negative log-probability of demonstrated actions, and the error of the value.
+/// let mut step = || trainable.learn(&forward, Data::new([]), &Imitation, Step::new(1e-2, None), |_| true);
+/// let surprise: Vec<f64> = (0..50).map(|_| step().reports.read(1)).collect();
+/// // The first policy is nearly uniform over three actions.
+/// assert!((surprise[0] - 3f64.ln()).abs() < 0.05 && surprise[49] < 0.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct EvaluatedActions<'a, O, A> {
     /// The observations.
@@ -73,6 +120,25 @@ impl<M: ActorCritic> Forward<M, 3> for EvaluatedActions<'_, M::Obs, M::Action> {
 }
 
 /// Values of actions of a discrete space. The loss is the sum over independent learners.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::LossData;
+/// use brasa_nn::{AdamConfig, Data, Step, Trainable, ValuesOfChoices};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut trainable = Trainable::new(q_network(&device.clone().autodiff())?, AdamConfig::default())?;
+/// let (obs, action) = (observed(&device), Tensor::from_floats([[0.0], [2.0]], &device));
+/// let forward = ValuesOfChoices { obs: &obs, action: &action };
+/// let data = Data::new([LossData::Constant(1.0)]);
+/// // `Square` is half the squared distance of the value to the target.
+/// let mut step = || trainable.learn(&forward, data, &Square, Step::new(1e-2, None), |_| true);
+/// let losses: Vec<f64> = (0..50).map(|_| step().reports.read(0)).collect();
+/// assert!(losses[49] < 0.1 * losses[0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ValuesOfChoices<'a, O> {
     /// The observations.
@@ -104,6 +170,26 @@ impl<M: ActionValues> Forward<M, 1> for ValuesOfChoices<'_, M::Obs> {
 }
 
 /// Values of actions by every critic, one critic after the other. The loss is the sum over critics.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::LossData;
+/// use brasa_nn::{AdamConfig, Data, Step, Trainable, ValuesOfActions};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut trainable = Trainable::new(two_critics(&device.clone().autodiff())?, AdamConfig::default())?;
+/// let (obs, action) = (observed(&device), Tensor::from_floats([[0.5], [-0.5]], &device));
+/// let forward = ValuesOfActions { obs: &obs, action: &action };
+/// let data = Data::new([LossData::Constant(1.0)]);
+/// // `Square` is half the squared distance of the value to the target.
+/// let mut step = || trainable.learn(&forward, data, &Square, Step::new(1e-2, None), |_| true);
+/// let learned: Vec<_> = (0..50).map(|_| step()).collect();
+/// assert_eq!(learned[0].n_groups, 2);
+/// assert!(learned[49].reports.read(0) < 0.1 * learned[0].reports.read(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ValuesOfActions<'a, O> {
     /// The observations.
@@ -131,6 +217,23 @@ impl<M: Critics<Action = Tensor<2>>> Forward<M, 1> for ValuesOfActions<'_, M::Ob
 }
 
 /// Actions that are drawn from noise by a differentiable policy: log-probability, smallest value of critics, and mean square of the numbers.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{AdamConfig, Data, DrawnActions, Step, Trainable};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut trainable = Trainable::new(squashed_actor(&device.clone().autodiff())?, AdamConfig::default())?;
+/// let (critics, obs, noise) = (two_critics(&device)?, observed(&device), Tensor::zeros([2, 1], &device));
+/// let forward = DrawnActions { critics: &critics, obs: &obs, noise: &noise };
+/// // `Soft` is the loss of the actor of soft actor-critic, with an entropy coefficient of 0.1.
+/// let mut step = || trainable.learn(&forward, Data::new([]), &Soft, Step::new(1e-2, None), |_| true);
+/// let losses: Vec<f64> = (0..50).map(|_| step().reports.read(0)).collect();
+/// assert!(losses[49] < losses[0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct DrawnActions<'a, C, O> {
     /// The critics, without autodiff: their parameters get no gradient.
@@ -187,6 +290,22 @@ where
 }
 
 /// Greedy actions of a differentiable policy: their value by the first critic.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{AdamConfig, Data, GreedyActions, Step, Trainable};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut trainable = Trainable::new(deterministic_actor(&device.clone().autodiff())?, AdamConfig::default())?;
+/// let (critics, obs) = (two_critics(&device)?, observed(&device));
+/// let forward = GreedyActions { critics: &critics, obs: &obs };
+/// // `Negative` is the loss of a deterministic policy gradient: the negative value.
+/// let mut step = || trainable.learn(&forward, Data::new([]), &Negative, Step::new(1e-2, None), |_| true);
+/// let losses: Vec<f64> = (0..50).map(|_| step().reports.read(0)).collect();
+/// assert!(losses[49] < losses[0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct GreedyActions<'a, C, O> {
     /// The critics, without autodiff: their parameters get no gradient.

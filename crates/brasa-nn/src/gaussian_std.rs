@@ -17,6 +17,14 @@ const SDE_START: f32 = -3.0;
 const VARIANCE_EPSILON: f32 = 1e-6;
 
 /// Parameterization of the standard deviation of a Gaussian policy.
+///
+/// ```
+/// use brasa_nn::{ActorCriticConfig, StdKind};
+///
+/// let config: ActorCriticConfig = serde_json::from_str(r#"{ "std": "state-dependent", "sde_sample_freq": 8 }"#)?;
+/// assert_eq!(config.std, StdKind::StateDependent);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StdKind {

@@ -68,6 +68,20 @@ impl InPlace {
 }
 
 /// A module without autodiff, such as a target network, which is replaced as a whole: see [`crate::Recordings`].
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::{Held, LayerNorm, leaf};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let online = LayerNorm { shift: leaf(Tensor::ones([2], &device)), ..LayerNorm::new(2, &device) };
+/// // The target network has a shift of 0, and follows the shift of 1 by a quarter.
+/// let mut target = Held::new(LayerNorm::new(2, &device));
+/// target.follow(&online, 0.25);
+/// assert_eq!(read_back(target.get().shift.val()), [0.25, 0.25]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Held<M> {
     /// Empty within a change, and from a change of the numbers that are held until it is asked for.

@@ -6,6 +6,19 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 /// Distribution of initial weights; biases are 0 unless stated otherwise.
+///
+/// ```
+/// use brasa_core::env::named_rng;
+/// use brasa_nn::Init;
+///
+/// let rng = &mut named_rng(0, "weights", 0);
+/// let (weight, bias) = Init::Orthogonal(1.0).draw(2, 2, rng);
+/// // The rows are orthonormal.
+/// assert!((weight[0] * weight[2] + weight[1] * weight[3]).abs() < 1e-6);
+/// assert!((weight[0].hypot(weight[1]) - 1.0).abs() < 1e-6);
+/// assert_eq!(bias, [0.0, 0.0]);
+/// assert!(Init::Within(0.1).draw(2, 2, rng).0.iter().all(|weight| weight.abs() <= 0.1));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Init {

@@ -10,6 +10,19 @@ use crate::leaf;
 /// shift (Ba et al. 2016).
 ///
 /// Rows are independent, so padding needs no mask.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::{Activation, LayerNorm};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let layer = LayerNorm::new(2, &device);
+/// // The mean is 20 and the deviation is 10.
+/// let y = read_back(layer.forward(Tensor::<2>::from_floats([[10.0, 30.0]], &device), Some(Activation::Relu)));
+/// assert!(y[0] == 0.0 && (y[1] - 1.0).abs() < 1e-5);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct LayerNorm {
     /// `[width]`: what is multiplied with.
@@ -34,6 +47,20 @@ impl LayerNorm {
 }
 
 /// Several parallel layer normalizations, each with its own scale and shift.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::StackedLayerNorm;
+/// use burn::tensor::Tensor;
+///
+/// // Two layers on one row each.
+/// let device = brasa_device::open_named("cpu")?;
+/// let layers = StackedLayerNorm::new(2, 2, &device);
+/// let x = Tensor::from_floats([[[10.0, 30.0]], [[3.0, 1.0]]], &device);
+/// let y = read_back(layers.forward(x, None));
+/// assert!(y.iter().zip([-1.0, 1.0, 1.0, -1.0]).all(|(got, expected)| (got - expected).abs() < 1e-4));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct StackedLayerNorm {
     scale: Param<Tensor<2>>,

@@ -16,6 +16,25 @@ use crate::parts::parts;
 use crate::{Copied, Forward, Part, Step, Trainable};
 
 /// The data of a loss.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_kernels::LossData;
+/// use brasa_nn::{AdamConfig, Data, Step, Trainable, ValuesOfChoices};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut trainable = Trainable::new(q_network(&device.clone().autodiff())?, AdamConfig::default())?;
+/// let (obs, action) = (observed(&device), Tensor::from_floats([[0.0], [2.0]], &device));
+/// // A column of targets, one target for each row.
+/// let target = Tensor::from_floats([1.0, -1.0], &device);
+/// let (forward, data) = (ValuesOfChoices { obs: &obs, action: &action }, Data::new([LossData::Rows(&target)]));
+/// let mut step = || trainable.learn(&forward, data, &Square, Step::new(1e-2, None), |_| true);
+/// let losses: Vec<f64> = (0..100).map(|_| step().reports.read(0)).collect();
+/// assert!(losses[99] < 0.1 * losses[0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Data<'a, const D: usize> {
     columns: [LossData<'a>; D],
@@ -86,12 +105,34 @@ impl<'a, const D: usize> Data<'a, D> {
 }
 
 /// Weights of rows as data: 1 without any.
+///
+/// ```
+/// use brasa_kernels::LossData;
+/// use brasa_nn::weights;
+/// use burn::tensor::Tensor;
+///
+/// // Without weights, every row counts once.
+/// assert!(matches!(weights(None), LossData::Constant(1.0)));
+/// let of_rows = Tensor::ones([4], &brasa_device::open_named("cpu")?);
+/// assert!(matches!(weights(Some(&of_rows)), LossData::Rows(rows) if rows.dims() == [4]));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn weights(weights: Option<&Tensor<1>>) -> LossData<'_> {
     weights.map_or(LossData::Constant(1.0), LossData::Rows)
 }
 
 /// The means over a batch of what a [`RowLoss`] gives. A handle of a tensor takes thirty times the memory of the numbers, so those on the CPU are
 /// kept as numbers.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::Reports;
+///
+/// // The loss and one more number, of two minibatches.
+/// let reports = vec![Reports::Host([0.5, 10.0]), Reports::Host([0.25, 12.0])];
+/// assert_eq!(reports[1].read(1), 12.0);
+/// assert_eq!(read_back(Reports::join(reports).mean_dim(0)), [0.375, 11.0]);
+/// ```
 #[derive(Debug, Clone)]
 pub enum Reports<const R: usize> {
     /// On the CPU.
@@ -161,6 +202,28 @@ impl<const R: usize> Reports<R> {
 }
 
 /// What a step was made from.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_core::{ActionValues, read_back};
+/// use brasa_kernels::LossData;
+/// use brasa_nn::{AdamConfig, Data, Learned, Step, Trainable, ValuesOfChoices};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut trainable = Trainable::new(q_network(&device.clone().autodiff())?, AdamConfig::default())?;
+/// let (obs, action) = (observed(&device), Tensor::from_floats([[0.0], [2.0]], &device));
+/// let values = read_back(trainable.plain().values_of(obs.clone(), action.clone()));
+/// let forward = ValuesOfChoices { obs: &obs, action: &action };
+/// let target = LossData::Constant(0.0);
+/// let learned: Learned<1, 1> =
+///     trainable.learn(&forward, Data::new([target]), &Square, Step::new(1e-2, None), |_| true);
+/// // The errors before the step, for prioritized replay.
+/// let errors = read_back(learned.distances(&Tensor::zeros([2], &device)));
+/// assert!(errors.iter().zip(values).all(|(error, value)| (error - value.abs()).abs() < 1e-6));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Learned<const X: usize, const R: usize> {
     parts: Vec<Results<X>>,

@@ -115,6 +115,19 @@ use brasa_core::env::InvalidField;
 use thiserror::Error;
 
 /// A network or optimizer that cannot be built.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_core::env::named_rng;
+/// use brasa_nn::{QNetwork, QNetworkConfig};
+///
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let error = QNetwork::new(&QNetworkConfig::default(), &obs_space(), &power(), &device, rng).unwrap_err();
+/// let rule = "this network estimates values of one discrete action, but actions are real numbers";
+/// assert_eq!(error.to_string(), rule);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NnError {

@@ -18,6 +18,19 @@ const SAFE_WIDTH: usize = 8;
 ///
 /// Parameters have the given shape. Where Burn multiplies on a GPU, in formats other than 32 bits, operands are padded with
 /// zeros to multiples of 8, because such products have been wrong for odd widths ([`any_width`]); the result and its gradients are the same.
+///
+/// ```
+/// use brasa_core::{env::named_rng, read_back};
+/// use brasa_nn::{Activation, Init, Linear};
+/// use burn::tensor::Tensor;
+///
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let layer = Linear::new(3, 2, Init::Orthogonal(1.0), &device, rng).with_bias(0.5);
+/// assert_eq!(layer.numbers().1, [0.5, 0.5]);
+/// // On inputs of 0, the outputs are the biases.
+/// assert_eq!(read_back(layer.forward(Tensor::zeros([1, 3], &device), Some(Activation::Relu))), [0.5, 0.5]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct Linear {
     weight: Param<Tensor<2>>,
@@ -95,6 +108,18 @@ impl Linear {
 /// - `weight`: `[inputs, outputs]`
 /// - `bias`: `[outputs]`
 /// - output: `[n_rows, outputs]`
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::affine;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let x = Tensor::from_floats([[1.0, 2.0]], &device);
+/// let weight = Tensor::from_floats([[1.0], [10.0]], &device);
+/// assert_eq!(read_back(affine(x, weight, None, None)), [21.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn affine(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>, activation: Option<Activation>) -> Tensor<2> {
     let device = x.device();
     let bias = bias.unwrap_or_else(|| Tensor::zeros([weight.dims()[1]], &device.clone().without_autodiff()));
@@ -113,6 +138,23 @@ fn padded_layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Op
 /// Several parallel layers, each with its own weights: `y_i = x_i W_i + b_i`, as one batched product.
 ///
 /// Widths are padded as in [`Linear`].
+///
+/// ```
+/// use brasa_core::{env::named_rng, read_back};
+/// use brasa_nn::{Init, StackedLinear};
+/// use burn::tensor::Tensor;
+///
+/// // Two layers with three outputs, on one input.
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let layers = StackedLinear::new(2, 4, 3, Init::FanIn, &device, rng);
+/// let x = Tensor::ones([1, 5, 4], &device);
+/// assert_eq!(layers.forward(x.clone(), None).dims(), [2, 5, 3]);
+/// // The greatest output of each row is at least as large as its first output.
+/// let (_, best) = layers.best(x.clone(), None);
+/// let first = layers.chosen(x, Tensor::zeros([2, 5], &device));
+/// assert!(read_back(best - first).iter().all(|gap| *gap >= 0.0));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct StackedLinear {
     weight: Param<Tensor<3>>,
@@ -219,6 +261,17 @@ fn parameter<const D: usize>(values: Vec<f32>, dims: [usize; D], device: &Device
 }
 
 /// A new parameter, with gradients if its device is an autodiff device.
+///
+/// ```
+/// use brasa_nn::leaf;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// // A parameter is trained on an autodiff device only.
+/// assert!(leaf(Tensor::<1>::zeros([2], &device.clone().autodiff())).val().is_require_grad());
+/// assert!(!leaf(Tensor::<1>::zeros([2], &device)).val().is_autodiff());
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn leaf<const D: usize>(value: Tensor<D>) -> Param<Tensor<D>> {
     let tracked = value.is_autodiff();
     Param::initialized(ParamId::new(), if tracked { value.require_grad() } else { value })

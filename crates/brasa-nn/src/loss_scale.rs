@@ -20,6 +20,17 @@ const RANGE: (f32, f32) = (1.0 / 65536.0, 16_777_216.0);
 /// Gradients are divided by it before they are used. If one is not finite, the step is skipped and the scale halved; after 2000 steps
 /// without that it doubles. A skipped step still counts in the bias correction of Adam, because a device does not report it.
 /// All values stay on the device.
+///
+/// ```
+/// use brasa_nn::LossScale;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// // The scale at the start, steps since its last change, and skipped steps.
+/// assert_eq!(LossScale::new(&device).read(), [65536.0, 0.0, 0.0]);
+/// // As saved by an earlier program.
+/// assert_eq!(LossScale::restored([8192.0, 100.0, 3.0], &device).read(), [8192.0, 100.0, 3.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct LossScale {
     /// `[1]`, like the others.

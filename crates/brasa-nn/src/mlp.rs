@@ -8,6 +8,28 @@ use rand::Rng;
 use crate::{Activation, Init, Linear, StackedLayerNorm, StackedLinear};
 
 /// Shape of an MLP.
+///
+/// ```
+/// use brasa_core::env::named_rng;
+/// use brasa_nn::{Activation, Init, Mlp, MlpConfig};
+/// use burn::tensor::Tensor;
+///
+/// let config = MlpConfig {
+///     inputs: 4,
+///     hidden: vec![32, 16],
+///     outputs: None,
+///     activation: Activation::Relu,
+///     hidden_init: Init::FanIn,
+///     output_init: Init::FanIn,
+/// };
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// // Without a last layer, the last hidden layer gives the results.
+/// let body = Mlp::new(&config, &device, rng);
+/// assert_eq!(body.forward(Tensor::zeros([8, 4], &device)).dims(), [8, 16]);
+/// let network = Mlp::new(&MlpConfig { outputs: Some(2), ..config }, &device, rng);
+/// assert_eq!(network.forward(Tensor::zeros([8, 4], &device)).dims(), [8, 2]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct MlpConfig {
     /// Width of the input.
@@ -25,6 +47,21 @@ pub struct MlpConfig {
 }
 
 /// Linear layers with an activation after each hidden layer.
+///
+/// ```
+/// use brasa_core::{env::named_rng, read_back};
+/// use brasa_nn::{Activation, Init, Mlp, MlpConfig};
+/// use burn::tensor::Tensor;
+///
+/// let (activation, init) = (Activation::Tanh, Init::Orthogonal(1.0));
+/// let config =
+///     MlpConfig { inputs: 2, hidden: vec![8], outputs: Some(3), activation, hidden_init: init, output_init: init };
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let mlp = Mlp::new(&config, &device, rng);
+/// // Biases are 0 at first, so inputs of 0 give outputs of 0.
+/// assert_eq!(read_back(mlp.forward(Tensor::zeros([1, 2], &device))), [0.0; 3]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct Mlp {
     hidden: Vec<Linear>,
@@ -95,6 +132,21 @@ impl Mlp {
 }
 
 /// Several parallel MLPs with their own weights, computed as one batched network: twin critics, ensembles, agents.
+///
+/// ```
+/// use brasa_core::env::named_rng;
+/// use brasa_nn::{Activation, Init, MlpConfig, StackedMlp};
+/// use burn::tensor::Tensor;
+///
+/// let (activation, init) = (Activation::Relu, Init::FanIn);
+/// let config =
+///     MlpConfig { inputs: 2, hidden: vec![8], outputs: Some(1), activation, hidden_init: init, output_init: init };
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// // Five networks on one input.
+/// let ensemble = StackedMlp::new(5, &config, &device, rng);
+/// assert_eq!(ensemble.forward(Tensor::zeros([1, 10, 2], &device)).dims(), [5, 10, 1]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct StackedMlp {
     hidden: Vec<StackedLinear>,

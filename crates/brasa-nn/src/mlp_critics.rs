@@ -13,6 +13,21 @@ use crate::actor_critic::check_widths;
 use crate::{Activation, Init, MlpConfig, NnError, StackedLayerNorm, StackedMlp};
 
 /// Shape of [`MlpCritics`].
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_core::env::named_rng;
+/// use brasa_nn::{MlpCritics, MlpCriticsConfig};
+///
+/// let config: MlpCriticsConfig = serde_json::from_str(r#"{ "n_critics": 5, "layer_norm": true }"#)?;
+/// assert_eq!((config.n_critics, &config.hidden[..]), (5, &[256, 256][..]));
+/// let none = MlpCriticsConfig { n_critics: 0, ..config };
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let error = MlpCritics::new(&none, &obs_space(), &power(), &device, rng).unwrap_err();
+/// assert_eq!(error.to_string(), "`n_critics` must be at least 1, got 0");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MlpCriticsConfig {
@@ -34,6 +49,21 @@ impl Default for MlpCriticsConfig {
 }
 
 /// Independent MLPs on observation and action, computed as one batched network.
+///
+/// ```
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_core::{Critics, Obs};
+/// use brasa_nn::{MlpCritics, MlpCriticsConfig};
+/// use burn::tensor::Tensor;
+///
+/// let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::uniform_box(-1.0, 1.0, ["power"]));
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let critics = MlpCritics::new(&MlpCriticsConfig::default(), &obs, &action, &device, rng)?;
+/// // Two estimates for each of eight rows.
+/// let values = critics.values(Obs::new(Tensor::zeros([8, 2], &device)), Tensor::zeros([8, 1], &device));
+/// assert_eq!(values.dims(), [2, 8]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct MlpCritics {
     net: StackedMlp,

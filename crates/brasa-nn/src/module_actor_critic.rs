@@ -13,6 +13,35 @@ use crate::linear::leaf;
 use crate::{Heads, NnError};
 
 /// A custom module that [`ModuleActorCritic`] makes an actor-critic.
+///
+/// ```
+/// use brasa_core::env::{EnvSpec, Space, named_rng};
+/// use brasa_core::{Explore, Obs, Policy};
+/// use brasa_nn::{ActorCriticModule, Init, Linear, ModuleActorCritic};
+/// use burn::{module::Module, tensor::Tensor};
+///
+/// /// One layer for the means of actions and for the value.
+/// #[derive(Module, Debug)]
+/// struct Small {
+///     layer: Linear,
+/// }
+///
+/// impl ActorCriticModule for Small {
+///     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
+///         let outputs = self.layer.forward(obs.values, None);
+///         (outputs.clone().narrow(1, 0, 1), outputs.narrow(1, 1, 1).squeeze_dim(1))
+///     }
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["x"]), Space::uniform_box(-1.0, 1.0, ["push"]), 8);
+/// let rng = &mut named_rng(0, "weights", 0);
+/// let layer = Linear::new(1, 2, Init::Orthogonal(0.01), &device.clone().autodiff(), rng);
+/// let policy = ModuleActorCritic::new(Small { layer }, &spec)?.valid();
+/// let (action, _) = policy.act(Obs::new(Tensor::zeros([8, 1], &device)), Explore::Greedy);
+/// assert_eq!(brasa_core::read_back(action), [0.0; 8]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ActorCriticModule: Module {
     /// The outputs of the actor, `[n_rows, outputs]`, and the values, `[n_rows]`. The outputs are the logits of choices, one after the other, or
     /// the means of continuous actions.

@@ -10,11 +10,31 @@ use rand_distr::{Distribution, Gumbel, StandardNormal};
 const LARGEST_GUMBEL: f32 = 17.0;
 
 /// `[n_rows, spec.width]` random numbers from `rng`.
+///
+/// ```
+/// use brasa_core::{NoiseDistribution, NoiseSpec, env::named_rng};
+/// use brasa_nn::draw_noise;
+///
+/// let spec = NoiseSpec { width: 3, distribution: NoiseDistribution::Normal, resample_every: 1 };
+/// let device = brasa_device::open_named("cpu")?;
+/// let noise = draw_noise(spec, 8, &mut named_rng(0, "noise", 0), &device);
+/// assert_eq!(noise.dims(), [8, 3]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn draw_noise(spec: NoiseSpec, n_rows: usize, rng: &mut impl Rng, device: &Device) -> Tensor<2> {
     Tensor::from_data(TensorData::new(noise_numbers(spec, n_rows, rng), [n_rows, spec.width]), device)
 }
 
 /// The same in the memory of the CPU, row by row.
+///
+/// ```
+/// use brasa_core::{NoiseDistribution, NoiseSpec, env::named_rng};
+/// use brasa_nn::noise_numbers;
+///
+/// let spec = NoiseSpec { width: 2, distribution: NoiseDistribution::Uniform, resample_every: 1 };
+/// let numbers = noise_numbers(spec, 4, &mut named_rng(0, "noise", 0));
+/// assert!(numbers.len() == 8 && numbers.iter().all(|x| (0.0..1.0).contains(x)));
+/// ```
 pub fn noise_numbers(spec: NoiseSpec, n_rows: usize, rng: &mut impl Rng) -> Vec<f32> {
     let n = n_rows * spec.width;
     match spec.distribution {

@@ -11,6 +11,16 @@ use crate::NnError;
 use crate::held::InPlace;
 
 /// An optimizer with its settings.
+///
+/// ```
+/// use brasa_nn::{AdamConfig, OptimizerConfig};
+///
+/// let config: OptimizerConfig = serde_json::from_str(r#"{ "rms-prop": { "alpha": 0.95 } }"#)?;
+/// assert!(matches!(config, OptimizerConfig::RmsProp(config) if config.alpha == 0.95));
+/// let invalid = OptimizerConfig::from(AdamConfig { beta_1: 1.0, ..AdamConfig::default() });
+/// assert_eq!(invalid.validate().unwrap_err().to_string(), "`beta_1` must be in [0, 1), got 1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OptimizerConfig {
@@ -46,6 +56,17 @@ impl OptimizerConfig {
 }
 
 /// Settings of Adam (Kingma and Ba 2015).
+///
+/// ```
+/// use brasa_nn::AdamConfig;
+///
+/// let config: AdamConfig = serde_json::from_str(r#"{ "weight_decay": 0.01 }"#)?;
+/// assert_eq!((config.weight_decay, config.epsilon), (0.01, 1e-5));
+/// config.validate()?;
+/// // Off-policy learners have a smaller epsilon.
+/// assert_eq!(AdamConfig::off_policy().epsilon, 1e-8);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdamConfig {
@@ -92,6 +113,21 @@ impl PartialAdam {
 ///
 /// # Errors
 /// If the table has no valid settings of Adam.
+///
+/// ```
+/// use brasa_nn::AdamConfig;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Settings {
+///     #[serde(deserialize_with = "brasa_nn::off_policy_adam")]
+///     adam: AdamConfig,
+/// }
+///
+/// // The missing epsilon is 1e-8.
+/// let settings: Settings = serde_json::from_str(r#"{ "adam": { "beta_1": 0.5 } }"#)?;
+/// assert_eq!(settings.adam, AdamConfig { beta_1: 0.5, ..AdamConfig::off_policy() });
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub fn off_policy_adam<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AdamConfig, D::Error> {
     Ok(PartialAdam::deserialize(deserializer)?.over(AdamConfig::off_policy()))
 }
@@ -100,6 +136,20 @@ pub fn off_policy_adam<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ada
 ///
 /// # Errors
 /// If the table has no valid settings of an optimizer.
+///
+/// ```
+/// use brasa_nn::{AdamConfig, OptimizerConfig};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Settings {
+///     #[serde(deserialize_with = "brasa_nn::off_policy_optimizer")]
+///     optimizer: OptimizerConfig,
+/// }
+///
+/// let settings: Settings = serde_json::from_str(r#"{ "optimizer": { "adam": {} } }"#)?;
+/// assert_eq!(settings.optimizer, AdamConfig::off_policy().into());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub fn off_policy_optimizer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OptimizerConfig, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]
@@ -132,6 +182,16 @@ impl AdamConfig {
 }
 
 /// Settings of RMSprop (Tieleman and Hinton 2012).
+///
+/// ```
+/// use brasa_nn::{RmsPropConfig, RmsPropStyle};
+///
+/// let config: RmsPropConfig = serde_json::from_str(r#"{ "style": "pytorch" }"#)?;
+/// assert_eq!((config.style, config.alpha), (RmsPropStyle::Pytorch, 0.99));
+/// let error = RmsPropConfig { epsilon: 0.0, ..config }.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`epsilon` must be finite and above 0, got 0");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RmsPropConfig {
@@ -148,6 +208,22 @@ pub struct RmsPropConfig {
 }
 
 /// Two variants of RMSprop that differ at the start and for small gradients.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{RmsPropConfig, RmsPropStyle, Trainable};
+///
+/// let device = brasa_device::open_named("cpu")?.autodiff();
+/// let mean_square = |style| -> Result<f32, brasa_nn::NnError> {
+///     let config = RmsPropConfig { style, ..RmsPropConfig::default() };
+///     Ok(Trainable::new(q_network(&device)?, config)?.state().read().1[0])
+/// };
+/// // The mean square before the first step.
+/// assert_eq!(mean_square(RmsPropStyle::Tensorflow)?, 1.0);
+/// assert_eq!(mean_square(RmsPropStyle::Pytorch)?, 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RmsPropStyle {
@@ -197,6 +273,22 @@ fn above_0(field: &'static str, value: f64) -> Result<(), NnError> {
 ///
 /// The first moments are Adam's mean or RMSprop's momentum, the second moments are the mean square. RMSprop without momentum, the default,
 /// keeps no first moments.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{AdamConfig, Trainable};
+///
+/// let device = brasa_device::open_named("cpu")?.autodiff();
+/// let mut trainable = Trainable::new(q_network(&device)?, AdamConfig::default())?;
+/// let (first, second) = trainable.state().read();
+/// assert_eq!(first.len(), 2 * 8 + 8 + 8 * 3 + 3);
+/// // A saved state continues after 100 steps. Another length is rejected.
+/// assert!(trainable.state_mut().write(100, first, second));
+/// assert_eq!(trainable.state().steps(), 100);
+/// assert!(!trainable.state_mut().write(100, vec![0.0], vec![0.0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct OptimizerState {
     pub(crate) steps: u64,

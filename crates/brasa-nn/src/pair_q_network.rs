@@ -13,6 +13,14 @@ use crate::exported::{Layers, exported_function};
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
 
 /// Shape of a [`PairQNetwork`].
+///
+/// ```
+/// use brasa_nn::{Init, PairQNetworkConfig};
+///
+/// let config: PairQNetworkConfig = serde_json::from_str(r#"{ "init": { "orthogonal": 1.0 } }"#)?;
+/// assert_eq!((config.init, &config.hidden[..]), (Init::Orthogonal(1.0), &[32, 32][..]));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PairQNetworkConfig {
@@ -35,6 +43,21 @@ impl Default for PairQNetworkConfig {
 /// The weights do not depend on the number and order of items, so the network applies to other numbers of items. The
 /// first layer is a sum of three products, of context, first and second item, so that each is computed once per item
 /// instead of once per pair.
+///
+/// ```
+/// use brasa_core::{ActionValues, Obs, env::named_rng};
+/// use brasa_nn::{PairQNetwork, PairQNetworkConfig, PairSpec};
+/// use burn::tensor::Tensor;
+///
+/// // Each of 3 responders, with 2 features, may take each of 5 tasks, with 1 feature.
+/// let spec =
+///     PairSpec { context: 0, n_first: 3, first_features: 2, n_second: 5, second_features: 1, levels: 1 };
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let network = PairQNetwork::new(&PairQNetworkConfig::default(), spec, &device, rng)?;
+/// let values = network.values(Obs::new(Tensor::zeros([8, spec.width()], &device)));
+/// assert_eq!(values.dims(), [8, 15]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct PairQNetwork {
     context: Option<Linear>,

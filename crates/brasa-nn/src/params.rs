@@ -6,6 +6,15 @@ use burn::tensor::{Tensor, TensorData};
 use thiserror::Error;
 
 /// One parameter on the host.
+///
+/// ```
+/// use brasa_nn::{LayerNorm, NamedParam, named_params};
+///
+/// let layer = LayerNorm::new(2, &brasa_device::open_named("cpu")?);
+/// let scale = NamedParam { name: "scale".into(), shape: vec![2], values: vec![1.0, 1.0] };
+/// assert_eq!(named_params(&layer)[0], scale);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedParam {
     /// Path in the module (`actor.hidden.0.weight`).
@@ -17,6 +26,16 @@ pub struct NamedParam {
 }
 
 /// Parameters that do not fit a module.
+///
+/// ```
+/// use brasa_nn::{LayerNorm, load_params, named_params};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let params = named_params(&LayerNorm::new(2, &device));
+/// let error = load_params(LayerNorm::new(3, &device), &params).unwrap_err();
+/// assert_eq!(error.to_string(), "parameter `scale` has shape [2], the network needs [3]");
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ParamsError {
@@ -41,6 +60,17 @@ pub enum ParamsError {
 }
 
 /// All parameters of `module`, in the order of its fields; waits for the device.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::named_params;
+///
+/// let network = q_network(&brasa_device::open_named("cpu")?)?;
+/// let names: Vec<String> = named_params(&network).into_iter().map(|param| param.name).collect();
+/// assert_eq!(names, ["body.hidden.0.weight", "body.hidden.0.bias", "head.weight", "head.bias"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn named_params<M: Module>(module: &M) -> Vec<NamedParam> {
     let mut read = Read { path: Vec::new(), params: Vec::new() };
     module.visit(&mut read);
@@ -51,6 +81,18 @@ pub fn named_params<M: Module>(module: &M) -> Vec<NamedParam> {
 ///
 /// # Errors
 /// [`ParamsError`] if one is missing or has another shape.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::{LayerNorm, load_params, named_params};
+///
+/// let layer = LayerNorm::new(2, &brasa_device::open_named("cpu")?);
+/// let mut params = named_params(&layer);
+/// params[1].values = vec![0.5, -0.5];
+/// let layer = load_params(layer, &params)?;
+/// assert_eq!(read_back(layer.shift.val()), [0.5, -0.5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn load_params<M: Module>(module: M, params: &[NamedParam]) -> Result<M, ParamsError> {
     let mut write = Write { path: Vec::new(), params, error: None };
     let module = module.map(&mut write);

@@ -17,6 +17,38 @@ pub(crate) fn parts(n_rows: usize, n_parts: usize, unit: usize) -> Vec<Range<usi
 }
 
 /// Rows of a batch whose gradient is computed together: all of them, or some.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use std::cell::RefCell;
+///
+/// use brasa_core::{ActionValues, Obs, Rows};
+/// use brasa_nn::{AdamConfig, Data, Forward, Part, QNetwork, Step, Trainable};
+/// use burn::tensor::Tensor;
+///
+/// /// The first value of each observation. It records how many rows each part has.
+/// struct First<'a>(&'a Obs, RefCell<Vec<usize>>);
+///
+/// impl Forward<QNetwork, 1> for First<'_> {
+///     fn n_rows(&self) -> usize {
+///         self.0.n_rows()
+///     }
+///     fn recorded(&self, network: &QNetwork, part: &Part) -> [Tensor<1>; 1] {
+///         self.1.borrow_mut().push(part.n_rows());
+///         [network.values(part.of(self.0).into_owned()).narrow(1, 0, 1).squeeze_dim(1)]
+///     }
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut trainable = Trainable::new(q_network(&device.clone().autodiff())?, AdamConfig::default())?.in_parts(2);
+/// let obs = Obs::new(Tensor::zeros([5, 2], &device));
+/// let forward = First(&obs, RefCell::default());
+/// let data = Data::new([brasa_kernels::LossData::Constant(1.0)]);
+/// trainable.learn(&forward, data, &Square, Step::new(1e-2, None), |_| true);
+/// assert_eq!(forward.1.into_inner(), [3, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Part {
     n_rows: usize,

@@ -11,6 +11,19 @@ use crate::trainable::{row, with_weights};
 /// `target <- (1 - tau) target + tau online` for every parameter, without autodiff; `tau = 1` copies.
 ///
 /// The target is on the non-autodiff device and keeps its parameter identities.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::{LayerNorm, leaf, soft_update};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let online = LayerNorm { shift: leaf(Tensor::ones([2], &device)), ..LayerNorm::new(2, &device) };
+/// // The target has a shift of 0 and takes a quarter of the shift of 1.
+/// let target = soft_update(LayerNorm::new(2, &device), &online, 0.25);
+/// assert_eq!(read_back(target.shift.val()), [0.25, 0.25]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn soft_update<M: Module>(target: M, online: &M, tau: f64) -> M {
     let online = rows(online);
     // Elsewhere, all parameters as one vector are fewer launches.

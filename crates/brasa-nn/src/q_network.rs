@@ -16,6 +16,14 @@ use crate::exported::Layers;
 use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError};
 
 /// Shape of a [`QNetwork`].
+///
+/// ```
+/// use brasa_nn::{Init, QNetworkConfig};
+///
+/// let config: QNetworkConfig = serde_json::from_str(r#"{ "dueling": true, "init": "glorot" }"#)?;
+/// assert_eq!((config.dueling, config.init, &config.hidden[..]), (true, Init::Glorot, &[64, 64][..]));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QNetworkConfig {
@@ -37,6 +45,23 @@ impl Default for QNetworkConfig {
 }
 
 /// An MLP Q-network on flat observations, with one output per action.
+///
+/// ```
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_core::{ActionValues, Obs, read_back};
+/// use brasa_nn::{QNetwork, QNetworkConfig};
+/// use burn::tensor::Tensor;
+///
+/// let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let network = QNetwork::new(&QNetworkConfig::default(), &obs, &action, &device, rng)?;
+/// let seen = Obs::new(Tensor::ones([4, 2], &device));
+/// let (best, value) = network.best(seen.clone());
+/// // The value of the best action is the greatest value.
+/// assert_eq!(best.dims(), [4, 1]);
+/// assert_eq!(read_back(value), read_back(network.values(seen).max_dim(1)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct QNetwork {
     body: Mlp,

@@ -21,6 +21,20 @@ const MOST_KNOWN: usize = 16;
 const WARM_UP: usize = 3;
 
 /// A part of a learner that updates change: [`crate::Trainable`] or [`crate::Held`].
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{AdamConfig, Changing, Held, Trainable};
+///
+/// // The parts of a learner with a target network, which updates change.
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut online = Trainable::new(q_network(&device.autodiff())?, AdamConfig::default())?;
+/// let mut target = Held::new(online.valid());
+/// let parts: Vec<&mut dyn Changing> = vec![&mut online, &mut target];
+/// assert_eq!(parts.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Changing {
     /// The device without autodiff; `None` on the processor, which records nothing.
     #[doc(hidden)]
@@ -54,6 +68,40 @@ pub trait Changing {
 }
 
 /// A learner whose updates can be recorded.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/fit.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{Changing, Recordable, Recordings, Trainable, Update};
+/// use burn::tensor::Tensor;
+///
+/// /// A learner with one network.
+/// struct Learner {
+///     trainable: Trainable<Net>,
+///     recordings: Recordings<Tensor<2>, Tensor<1>>,
+/// }
+///
+/// impl Recordable for Learner {
+///     type Batch = Tensor<2>;
+///     type Computed = Tensor<1>;
+///     fn changing(&mut self) -> Vec<&mut dyn Changing> {
+///         vec![&mut self.trainable]
+///     }
+///     fn recordings(&mut self) -> &mut Recordings<Tensor<2>, Tensor<1>> {
+///         &mut self.recordings
+///     }
+/// }
+///
+/// let (device, recordings) = (brasa_device::open_named("cpu")?, Recordings::default());
+/// let mut learner = Learner { trainable: net(&device)?, recordings };
+/// let batch = Tensor::ones([4, 2], &device);
+/// let update = Update { batch, numbers: vec![], learning_rates: &[Some(1e-2)], variant: 0 };
+/// // `fit` is a step of the network towards a mean output of 1. It returns the loss.
+/// let loss = learner.replayed(update, |learner, batch, _| fit(&mut learner.trainable, batch));
+/// assert!(brasa_core::read_back(loss)[0] > 0.0);
+/// assert_eq!(learner.trainable.state().steps(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Recordable: Sized {
     /// What updates are computed from.
     type Batch: Rows;
@@ -84,6 +132,19 @@ pub trait Recordable: Sized {
 }
 
 /// Results of an update in memory of their own.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::Copied;
+/// use burn::tensor::Tensor;
+///
+/// // A loss, and the loss of an actor that takes no step in this update.
+/// let loss = Tensor::<1>::from_floats([0.5], &brasa_device::open_named("cpu")?);
+/// let (critics, actor) = (loss, None::<Tensor<1>>).copied();
+/// assert_eq!(read_back(critics), [0.5]);
+/// assert!(actor.is_none());
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub trait Copied {
     /// A copy, which a replay does not change.
     fn copied(&self) -> Self;
@@ -115,6 +176,23 @@ impl<A: Copied, B: Copied> Copied for (A, B) {
 }
 
 /// What an update is made of.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/fit.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{Recordable, Update};
+/// use burn::tensor::Tensor;
+///
+/// // `Learner` is the learner of the page of `Recordable`.
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut learner = Learner::new(&device)?;
+/// for batch in [1.0, 0.5].map(|x| Tensor::full([4, 2], x, &device)) {
+///     let update = Update { batch, numbers: vec![], learning_rates: &[Some(1e-2)], variant: 0 };
+///     learner.replayed(update, |learner, batch, _| fit(&mut learner.trainable, batch));
+/// }
+/// assert_eq!(learner.trainable.state().steps(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Update<'a, B> {
     /// The batch. All of it is on the device of the learner.
@@ -128,6 +206,15 @@ pub struct Update<'a, B> {
 }
 
 /// The recorded updates of a learner, one per size of a batch. The default records nothing.
+///
+/// ```
+/// use brasa_nn::Recordings;
+/// use burn::tensor::Tensor;
+///
+/// // By default a learner computes every update.
+/// let recordings = Recordings::<Tensor<2>, Tensor<1>>::default();
+/// assert!(!recordings.is_on() && !recordings.is_in_use());
+/// ```
 #[derive(Debug)]
 pub struct Recordings<B, O> {
     is_on: bool,

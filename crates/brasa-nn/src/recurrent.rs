@@ -14,6 +14,16 @@ use crate::{Init, Linear, NnError};
 ///
 /// # Errors
 /// [`NnError::Field`] for sequences of a network without memory, and for parts of batches of one that has it.
+///
+/// ```
+/// use brasa_nn::check_memory;
+///
+/// // Sequences of 16 steps, for a network that remembers 128 numbers.
+/// check_memory(128, 1, Some(16))?;
+/// let error = check_memory(0, 1, Some(16)).unwrap_err().to_string();
+/// assert_eq!(error, "`sequence_length` must be left out: the network has no memory, got 16");
+/// # Ok::<(), brasa_nn::NnError>(())
+/// ```
 pub fn check_memory(
     state_width: usize,
     accumulation_steps: u64,

@@ -19,6 +19,16 @@ use crate::{
 };
 
 /// Shape of an actor-critic with recurrent layers.
+///
+/// ```
+/// use brasa_nn::{RecurrentActorCriticConfig, RecurrentKind};
+///
+/// let config: RecurrentActorCriticConfig = serde_json::from_str(r#"{ "kind": "gru", "width": 32 }"#)?;
+/// assert_eq!((config.kind, config.width), (RecurrentKind::Gru, 32));
+/// // By default, actor and critic have a recurrent layer each.
+/// assert!(!config.shared);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RecurrentActorCriticConfig {

@@ -7,6 +7,19 @@ use burn::module::Module;
 use crate::{LossScale, NamedParam, ParamsError, Trainable, load_params, named_params};
 
 /// Arrays by name: shape and values.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{Arrays, Saved};
+///
+/// let mut saved = Saved::default();
+/// saved.put_policy(&q_network(&brasa_device::open_named("cpu")?)?);
+/// let arrays: &Arrays = &saved.policy;
+/// let (shape, values) = &arrays["network.head.weight"];
+/// assert_eq!((&shape[..], values.len()), (&[8, 3][..], 24));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Arrays = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 /// Prefix of the names of the policy's weights.
@@ -17,6 +30,36 @@ const OPTIMIZER: &str = ".optimizer.";
 const LOSS_SCALE: [&str; 3] = ["scale", "good_steps", "skipped_steps"];
 
 /// A learner whose complete state can be saved and restored.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{AdamConfig, ParamsError, Persist, QNetwork, Saved, Trainable};
+///
+/// /// A learner with one network.
+/// struct Learner(Trainable<QNetwork>);
+///
+/// impl Persist for Learner {
+///     fn save(&self) -> Saved {
+///         let mut saved = Saved::default();
+///         saved.put_policy(self.0.plain());
+///         saved.put_optimizer("network", &self.0);
+///         saved
+///     }
+///     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
+///         let network = saved.policy(self.0.module().clone())?;
+///         self.0.set_module(network);
+///         saved.optimizer("network", &mut self.0)
+///     }
+/// }
+///
+/// let device = brasa_device::open_named("cpu")?.autodiff();
+/// let mut learner = Learner(Trainable::new(q_network(&device)?, AdamConfig::default())?);
+/// let saved = learner.save();
+/// learner.load(&saved)?;
+/// assert_eq!(learner.save(), saved);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Persist {
     /// The complete state; waits for the device.
     fn save(&self) -> Saved;
@@ -29,6 +72,23 @@ pub trait Persist {
 }
 
 /// The saved state of a learner.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_nn::{LayerNorm, Saved};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut saved = Saved::default();
+/// saved.put_policy(&q_network(&device)?);
+/// saved.put_module("target", &LayerNorm::new(2, &device));
+/// saved.put_number("updates", 100.0);
+/// assert_eq!(saved.policy_bytes(), 4.0 * (2.0 * 8.0 + 8.0 + 8.0 * 3.0 + 3.0));
+/// assert!(saved.trainer.contains_key("target.scale"));
+/// let error = saved.number("steps").unwrap_err().to_string();
+/// assert_eq!(error, "no parameter `steps`; there are updates");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Saved {
     /// The weights of the policy.

@@ -18,6 +18,27 @@ use crate::trainable::flat_gradient;
 ///
 /// # Panics
 /// If the loss has another number of derivatives than rows.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_core::ActorCritic;
+/// use brasa_nn::gradient_in_shards;
+/// use burn::{module::Module, tensor::Tensor};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let (network, obs) = (actor_critic(&device.clone().autodiff())?.valid(), observed(&device));
+/// let action = Tensor::from_floats([[0.0], [2.0]], &device);
+/// // The loss is the mean log-probability.
+/// let by = &mut |[log_prob, ..]: [&[f32]; 3]| {
+///     let n = log_prob.len();
+///     Some([vec![1.0 / n as f32; n], Vec::new(), vec![0.0; n]])
+/// };
+/// let parts = gradient_in_shards(&network, &obs, &action, 2, by).expect("the device is the CPU");
+/// let whole = network.gradient(&obs, &action, by).expect("the device is the CPU");
+/// assert!(parts.iter().zip(whole).all(|(part, whole)| (part - whole).abs() < 1e-5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn gradient_in_shards<M>(
     network: &M,
     obs: &M::Obs,

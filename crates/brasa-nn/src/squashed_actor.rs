@@ -24,6 +24,21 @@ use crate::{Activation, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 const SDE_MEAN_LIMIT: f32 = 2.0;
 
 /// Shape of a [`SquashedActor`].
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_core::env::named_rng;
+/// use brasa_nn::{SquashedActor, SquashedActorConfig, StdKind};
+///
+/// let config: SquashedActorConfig = serde_json::from_str(r#"{ "hidden": [64], "log_std_init": -1.0 }"#)?;
+/// assert_eq!((config.std, config.log_std_init), (StdKind::Dependent, Some(-1.0)));
+/// let invalid = SquashedActorConfig { std: StdKind::Independent, ..config };
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let error = SquashedActor::new(&invalid, &obs_space(), &power(), &device, rng).unwrap_err();
+/// assert_eq!(error.to_string(), "`std` must be dependent or state-dependent, got independent");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SquashedActorConfig {
@@ -56,6 +71,22 @@ impl Default for SquashedActorConfig {
 /// An MLP with actions `tanh(mean + std noise)` in [-1, 1], scaled to the bounds for the environment.
 ///
 /// The stored action is the one in [-1, 1]; critics and target entropy refer to it.
+///
+/// ```
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_core::{Obs, Reparameterized, read_back};
+/// use brasa_nn::{SquashedActor, SquashedActorConfig};
+/// use burn::tensor::Tensor;
+///
+/// let (obs, power) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::uniform_box(-5.0, 5.0, ["power_kw"]));
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let actor = SquashedActor::new(&SquashedActorConfig::default(), &obs, &power, &device, rng)?;
+/// let (seen, noise) = (Obs::new(Tensor::zeros([8, 2], &device)), Tensor::ones([8, actor.noise_width()], &device));
+/// let (action, log_prob) = actor.rsample(seen, noise);
+/// assert_eq!(log_prob.dims(), [8]);
+/// assert!(read_back(action).iter().all(|action| action.abs() < 1.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct SquashedActor {
     body: Mlp,

@@ -13,6 +13,14 @@ use crate::exported::Layers;
 use crate::{Activation, Init, MlpConfig, NnError, StackedLinear, StackedMlp};
 
 /// Shape of a [`TeamQNetwork`].
+///
+/// ```
+/// use brasa_nn::{Sharing, TeamQNetworkConfig};
+///
+/// let config: TeamQNetworkConfig = serde_json::from_str(r#"{ "sharing": "trunk", "dueling": true }"#)?;
+/// assert_eq!((config.sharing, config.dueling, &config.hidden[..]), (Sharing::Trunk, true, &[64, 32, 32][..]));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TeamQNetworkConfig {
@@ -42,6 +50,23 @@ impl Default for TeamQNetworkConfig {
 }
 
 /// The weights that the agents of a team share.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+/// # use shown::*;
+/// use brasa_core::ActionValues;
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_nn::{NnError, Sharing, TeamQNetwork, TeamQNetworkConfig};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let learners = |sharing| -> Result<usize, NnError> {
+///     let (config, rng) = (TeamQNetworkConfig { sharing, ..Default::default() }, &mut named_rng(0, "weights", 0));
+///     Ok(TeamQNetwork::new(&config, 4, &obs_space(), &Space::Discrete(3), &device, rng)?.n_learners())
+/// };
+/// // Four agents with separate weights learn separately.
+/// assert_eq!((learners(Sharing::Independent)?, learners(Sharing::All)?), (4, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
@@ -56,6 +81,22 @@ pub enum Sharing {
 }
 
 /// MLPs on [`TeamObs`] with one output per action and agent.
+///
+/// ```
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_core::{ActionValues, Shared, TeamObs};
+/// use brasa_nn::{TeamQNetwork, TeamQNetworkConfig};
+/// use burn::tensor::Tensor;
+///
+/// // Four agents in each of two environments. All agents of an environment see two shared numbers.
+/// let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+/// let network = TeamQNetwork::new(&TeamQNetworkConfig::default(), 4, &obs, &action, &device, rng)?;
+/// let shared = Some(Shared::PerEnv(Tensor::zeros([2, 2], &device)));
+/// let seen = TeamObs { shared, own: None, mask: None, n_agents: 4, actions_per_flag: 1 };
+/// assert_eq!(network.values(seen).dims(), [8, 3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct TeamQNetwork {
     body: StackedMlp,

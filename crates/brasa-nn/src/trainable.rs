@@ -25,6 +25,21 @@ const NORM_EPSILON: f32 = 1e-6;
 ///
 /// A step leaves parameters alone that need no gradient, and keeps state that the forward pass of [`Trainable::module`] has changed, such as the
 /// running mean of a batch norm. Several shards keep its mean.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::{AdamConfig, LayerNorm, Step, Trainable};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut trainable = Trainable::new(LayerNorm::new(2, &device.autodiff()), AdamConfig::default())?;
+/// for _ in 0..200 {
+///     // The loss is the squared distance of the shift to 1.
+///     let loss = (trainable.module().shift.val() - 1.0).square().sum();
+///     trainable.step(&loss, Step::new(0.05, Some(0.5)));
+/// }
+/// assert!(read_back(trainable.plain().shift.val()).iter().all(|shift| (shift - 1.0).abs() < 0.05));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Trainable<M> {
     /// Without autodiff. With a single owner the memory is reused in place.
@@ -46,6 +61,14 @@ pub struct Trainable<M> {
 }
 
 /// Arguments of one optimizer step.
+///
+/// ```
+/// use brasa_nn::{Clip, Step};
+///
+/// let step = Step::new(3e-4, Some(0.5));
+/// assert_eq!(step.clip, Some(Clip::Norm { limit: 0.5, n_learners: 1 }));
+/// assert_eq!(Step::new(3e-4, None), Step { learning_rate: 3e-4, clip: None });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// Learning rate.
@@ -62,6 +85,27 @@ impl Step {
 }
 
 /// Gradient clipping.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::{Clip, LayerNorm, RmsPropConfig, Step, Trainable};
+///
+/// let device = brasa_device::open_named("cpu")?.autodiff();
+/// let config = RmsPropConfig { alpha: 0.0, epsilon: 1.0, ..RmsPropConfig::default() };
+/// let mut shifts = |clip| -> Result<Vec<f32>, brasa_nn::NnError> {
+///     let mut trainable = Trainable::new(LayerNorm::new(2, &device), config)?;
+///     // The gradient of this loss by the shift is 3 and 4.
+///     let shift = trainable.module().shift.val();
+///     let loss = shift.clone().narrow(0, 0, 1) * 3.0 + shift.narrow(0, 1, 1) * 4.0;
+///     trainable.step(&loss, Step { learning_rate: 1.0, clip });
+///     Ok(read_back(trainable.plain().shift.val()))
+/// };
+/// // Without a clip, each step is `g / sqrt(g^2 + 1)`. With a clip by value, both gradients are 1.
+/// assert!((shifts(None)?[0] + 3.0 / 10f32.sqrt()).abs() < 1e-5);
+/// let clipped = shifts(Some(Clip::Value(1.0)))?;
+/// assert!(clipped.iter().all(|shift| (shift + 0.5f32.sqrt()).abs() < 1e-5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Clip {
     /// By norm: gradients with a larger norm are scaled to the limit.

@@ -13,6 +13,15 @@ use serde::{Deserialize, Serialize};
 use crate::{ActorCriticConfig, MlpActorCritic, NnError};
 
 /// Shape of an actor-critic with a window of observations.
+///
+/// ```
+/// use brasa_nn::WindowActorCriticConfig;
+///
+/// let text = r#"{ "frames": 8, "network": { "actor_hidden": [32] } }"#;
+/// let config: WindowActorCriticConfig = serde_json::from_str(text)?;
+/// assert_eq!((config.frames, &config.network.actor_hidden[..]), (8, &[32][..]));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WindowActorCriticConfig {

@@ -20,6 +20,14 @@ pub trait CellRule<const IN: usize, const OUT: usize>: Copy {
 /// `f`, `g` and `o` and its memory `c`, to its output and its new memory.
 ///
 /// `c' = sigmoid(f) c + sigmoid(i) tanh(g)` and `h' = sigmoid(o) tanh(c')`.
+///
+/// ```
+/// use brasa_number::{CellRule, Lstm};
+///
+/// // An open forget gate and a shut input gate: the memory stays.
+/// let [h, c] = Lstm.cell([-50.0, 50.0, 0.3, 50.0, 0.7]);
+/// assert_eq!((h, c), (0.7f64.tanh(), 0.7));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Lstm;
 
@@ -35,6 +43,14 @@ impl CellRule<5, 2> for Lstm {
 /// output `h` of the step before, to its new output.
 ///
 /// `n = tanh(n_x + sigmoid(r) n_h)` and `h' = (1 - sigmoid(z)) n + sigmoid(z) h`.
+///
+/// ```
+/// use brasa_number::{CellRule, Gru};
+///
+/// // An open reset gate and a shut update gate: the candidate replaces the output.
+/// let [h] = Gru.cell([50.0, -50.0, 0.3, 0.1, 0.7]);
+/// assert_eq!(h, 0.4f64.tanh());
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Gru;
 

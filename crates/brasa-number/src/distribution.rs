@@ -5,11 +5,31 @@ use std::f64::consts::LN_2;
 use crate::{Number, Place, RowRule};
 
 /// Half of `ln(2 pi)`.
+///
+/// ```
+/// use brasa_number::HALF_LN_2_PI;
+///
+/// // The negative log-density of a standard normal distribution at 0.
+/// let density = 1.0 / (2.0 * std::f64::consts::PI).sqrt();
+/// assert!((HALF_LN_2_PI + density.ln()).abs() < 1e-15);
+/// ```
 pub const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_7;
 
 /// One choice: the log-probability of the action that is taken, and the entropy in nats.
 ///
 /// With logits `z` from which the greatest is subtracted and `S = sum(e^z)`: `ln p_a = z_a - ln S` and `H = ln S - sum(z e^z) / S`.
+///
+/// ```
+/// use brasa_number::{Categorical, Place, RowRule};
+///
+/// // Two actions with equal logits. Action 1 is taken.
+/// let rule = Categorical { masked: false };
+/// let place = |i: usize| Place { column: i as f64, taken: i == 1, is_top: i == 0, top: 0.0 };
+/// let column = |i: usize| rule.column([0.0], 1.0, place(i)).1;
+/// let sums = [0, 1, 2].map(|k| column(0)[k] + column(1)[k]);
+/// let [log_prob, entropy] = rule.row(sums, 2.0);
+/// assert_eq!((log_prob, entropy), (0.5f64.ln(), 2f64.ln()));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Categorical {
     /// Whether the data of a column are 1 for a legal action and 0 for others.
@@ -46,6 +66,18 @@ impl RowRule<1, 0, 3, 2> for Categorical {
 }
 
 /// The choice with the greatest sum of logit and noise, by its number: with Gumbel noise a sample of a [`Categorical`].
+///
+/// ```
+/// use brasa_number::{CategoricalDraw, Place, RowRule};
+///
+/// // The mask forbids action 0. Action 1 has the greatest key and is chosen.
+/// let rule = CategoricalDraw { masked: true };
+/// let [forbidden, legal] = [rule.key([5.0, 0.1], 0.0), rule.key([0.0, 0.3], 1.0)];
+/// assert!(forbidden < -1e8 && legal == 0.3);
+/// let place = Place { column: 1.0, taken: false, is_top: true, top: legal };
+/// let (_, chosen) = rule.column([0.0, 0.3], 1.0, place);
+/// assert_eq!(rule.row(chosen, 2.0), [1.0f64]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct CategoricalDraw {
     /// As [`Categorical::masked`].
@@ -73,6 +105,17 @@ impl RowRule<2, 0, 1, 1> for CategoricalDraw {
 
 /// Independent normal distributions, which may be squashed by tanh: the log-density of a value before tanh, and the entropy in nats. There is no
 /// closed form of the entropy with tanh: minus the log-density is an estimate.
+///
+/// ```
+/// use brasa_number::{HALF_LN_2_PI, Normal, Place, RowRule};
+///
+/// // A column with mean 2 and deviation 1, at the value 2.
+/// let rule = Normal { squash: false };
+/// let place = Place { column: 0.0, taken: false, is_top: false, top: 0.0 };
+/// let (_, sums) = rule.column([2.0, 0.0], 2.0, place);
+/// let [log_density, entropy] = rule.row(sums, 1.0);
+/// assert_eq!((log_density, entropy), (-HALF_LN_2_PI, HALF_LN_2_PI + 0.5));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Normal {
     /// Whether tanh squashes values.
@@ -95,6 +138,16 @@ impl RowRule<2, 0, 2, 2> for Normal {
 }
 
 /// A sample of a [`Normal`] from standard normal noise: the value after tanh if there is one, and the log-density.
+///
+/// ```
+/// use brasa_number::{NormalDraw, Place, RowRule};
+///
+/// // The bound lowers the deviation from `exp(3)` to `exp(0)`: the value is mean + noise.
+/// let rule = NormalDraw { squash: false, log_std_range: Some((-5.0, 0.0)) };
+/// let place = Place { column: 0.0, taken: false, is_top: false, top: 0.0 };
+/// let ([value], _) = rule.column([1.0, 3.0], 0.5, place);
+/// assert_eq!(value, 1.5f64);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct NormalDraw {
     /// Whether tanh squashes values.

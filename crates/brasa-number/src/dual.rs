@@ -9,6 +9,16 @@ use crate::Number;
 /// A number with its derivatives by `K` others, which are computed forward with it.
 ///
 /// A derivative that is 0 for every input is `None`, known when the rule is compiled: it costs nothing.
+///
+/// ```
+/// use brasa_number::{Dual, Number};
+///
+/// // The length of a vector, with its derivatives by both components.
+/// let [x, y] = Dual::variables([3.0, 4.0]);
+/// let length = (x.square() + y.square()).sqrt();
+/// assert_eq!(length.value, 5.0f64);
+/// assert_eq!([length.by(0), length.by(1)], [0.6, 0.8]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Dual<N, const K: usize> {
     /// The number.

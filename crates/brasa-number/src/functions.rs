@@ -24,6 +24,15 @@ fn parts_of_exp(x: f32) -> (f32, f32) {
 }
 
 /// `exp(x)` for `x <= 0` with a relative error of 2e-7. Results below the smallest normal number are that of -87.
+///
+/// ```
+/// use brasa_number::exp_of_negative;
+///
+/// assert_eq!(exp_of_negative(0.0), 1.0);
+/// assert!((exp_of_negative(-1.0) - 0.367_879_44).abs() < 1e-7);
+/// // Far below, the result is small but not 0.
+/// assert!(exp_of_negative(-1e9) > 0.0);
+/// ```
 #[inline(always)]
 pub fn exp_of_negative(x: f32) -> f32 {
     // `max` is not used because it drops a NaN.
@@ -34,6 +43,13 @@ pub fn exp_of_negative(x: f32) -> f32 {
 }
 
 /// `exp(x)` with a relative error of 2e-7; 0 below the range of normal numbers, infinite above it.
+///
+/// ```
+/// use brasa_number::exp;
+///
+/// assert!((exp(1.0) - std::f32::consts::E).abs() < 1e-6);
+/// assert_eq!([exp(-120.0), exp(0.0), exp(89.0)], [0.0, 1.0, f32::INFINITY]);
+/// ```
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     let limited = if x < -104.0 { -104.0 } else { x };
@@ -47,6 +63,14 @@ pub fn exp(x: f32) -> f32 {
 }
 
 /// `ln(x)` with a relative error of 2e-7 for normal numbers; minus infinity at 0, NaN below.
+///
+/// ```
+/// use brasa_number::ln;
+///
+/// assert!((ln(2.0) - std::f32::consts::LN_2).abs() < 1e-7);
+/// assert_eq!([ln(0.0), ln(1.0)], [f32::NEG_INFINITY, 0.0]);
+/// assert!(ln(-1.0).is_nan());
+/// ```
 #[inline(always)]
 pub fn ln(x: f32) -> f32 {
     /// The bits of the square root of 1/2.
@@ -71,6 +95,14 @@ pub fn ln(x: f32) -> f32 {
 }
 
 /// `ln(1 + x)` with all digits of a small `x`: near 0 the series of the inverse hyperbolic tangent of `x / (2 + x)`.
+///
+/// ```
+/// use brasa_number::{ln, ln_1p};
+///
+/// // The sum `1 + x` has lost a small `x`.
+/// assert_eq!(ln_1p(1e-10), 1e-10);
+/// assert_eq!(ln(1.0 + 1e-10), 0.0);
+/// ```
 #[inline(always)]
 pub fn ln_1p(x: f32) -> f32 {
     let t = x / (x + 2.0);
@@ -86,6 +118,13 @@ pub fn ln_1p(x: f32) -> f32 {
 /// terms gives `tanh(u) = u p(s) / q(s)`, and doubling the argument gives `tanh(x) = 2 u p q / (q^2 + s p^2)`. All
 /// coefficients are positive, so there is no cancellation, and doubling reduces the truncation error at large
 /// arguments.
+///
+/// ```
+/// use brasa_number::tanh;
+///
+/// assert!((tanh(0.5) - 0.5f32.tanh()).abs() < 3e-7);
+/// assert!((tanh(f32::INFINITY) - 1.0).abs() < 3e-7);
+/// ```
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     // Above 9.1 tanh is 1 in f32.

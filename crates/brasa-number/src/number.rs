@@ -8,6 +8,21 @@ use crate::functions;
 /// A number in a rule. Operands on the right may be plain constants.
 ///
 /// There is no `if` on numbers, because one kind of them has no value yet when the rule is read: [`Number::select`] chooses.
+///
+/// ```
+/// use brasa_number::{Dual, Number, Single};
+///
+/// /// `max(x, 0)`, smoothed near 0.
+/// fn softplus<N: Number>(x: N) -> N {
+///     x.max_of(0.0) + (-x.abs()).exp().ln_1p()
+/// }
+///
+/// assert_eq!(softplus(0.0), 2f64.ln());
+/// assert!((softplus(Single(0.0)).0 - 2f32.ln()).abs() < 1e-6);
+/// // The derivative of this function is the logistic function.
+/// let [x] = Dual::variables([2.0]);
+/// assert!((softplus(x).by(0) - 1.0 / (1.0 + (-2f64).exp())).abs() < 1e-12);
+/// ```
 pub trait Number:
     Copy
     + Neg<Output = Self>
@@ -205,6 +220,15 @@ impl Number for f64 {
 }
 
 /// A number in 32 bits, with functions that a compiler vectorizes. `f32` itself cannot be a [`Number`]: `f32 + f64` is not Rust.
+///
+/// ```
+/// use brasa_number::{Number, Single};
+///
+/// // An operand on the right is a number in 32 bits, or a constant.
+/// let x = Single(0.5) * 2.0 + Single(1.0);
+/// assert_eq!(x, Single(2.0));
+/// assert_eq!(x.min_of(1.5).0, 1.5f32);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Single(pub f32);
 

@@ -3,6 +3,15 @@
 use crate::Number;
 
 /// Where a column stands in its row.
+///
+/// ```
+/// use brasa_number::{Categorical, Place, RowRule};
+///
+/// // The column of the taken action adds its logit, less the greatest logit of the row.
+/// let place = Place { column: 2.0, taken: true, is_top: false, top: 1.5 };
+/// let (_, [_, _, taken]) = Categorical { masked: false }.column([1.0], 1.0, place);
+/// assert_eq!(taken, -0.5f64);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Place<N: Number> {
     /// The number of the column.

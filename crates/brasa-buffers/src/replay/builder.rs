@@ -10,6 +10,16 @@ use super::{BufferError, PrioritizedConfig, ReplayBuffer, ReplayConfig};
 use crate::{Compact, Precision};
 
 /// Settings of a [`ReplayBuffer`]; made by [`ReplayBuffer::builder`].
+///
+/// ```
+/// use brasa_buffers::{EnvSpec, Obs, PrioritizedConfig, ReplayBuffer, Space};
+///
+/// let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["x"]), Space::Discrete(2), 8);
+/// let builder = ReplayBuffer::<Obs, _>::builder(&spec).capacity(1024).n_step(3);
+/// let replay = builder.prioritized(PrioritizedConfig::default()).build(&brasa_device::open_named("cpu")?)?;
+/// assert_eq!(replay.n_transitions(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ReplayBuilder<'a, O> {
@@ -92,6 +102,16 @@ impl<O: ObsForm + Compact> ReplayBuilder<'_, O> {
 }
 
 /// One step of one environment, as numbers in the memory of the CPU.
+///
+/// ```
+/// use brasa_buffers::Transition;
+///
+/// let step = Transition::new(&[0.6], &[1.0], -1.0, &[1.0]);
+/// assert!(!step.terminated && !step.truncated);
+/// assert!(step.terminated().terminated);
+/// // The two flags of an environment of Gymnasium.
+/// assert!(step.ended((false, true)).truncated);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[must_use]
 pub struct Transition<'a> {

@@ -9,6 +9,16 @@ use thiserror::Error;
 use crate::Precision;
 
 /// Settings of a replay buffer.
+///
+/// ```
+/// use brasa_buffers::{PrioritizedConfig, ReplayConfig};
+///
+/// let config: ReplayConfig = toml::from_str("capacity = 50_000\nn_step = 3\nprioritized = {}")?;
+/// assert_eq!((config.capacity, config.n_step), (50_000, 3));
+/// assert_eq!(config.prioritized, Some(PrioritizedConfig::default()));
+/// config.validate()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplayConfig {
@@ -29,6 +39,19 @@ pub struct ReplayConfig {
 }
 
 /// Settings of proportional prioritized replay (Schaul et al. 2016). Defaults are the paper's.
+///
+/// ```
+/// use brasa_buffers::PrioritizedConfig;
+/// use brasa_core::Schedule;
+///
+/// let config = PrioritizedConfig { alpha: 0.5, ..PrioritizedConfig::default() };
+/// config.validate()?;
+/// // The importance-sampling weights correct completely at the end of the run.
+/// assert_eq!(config.beta.at(1.0), 1.0);
+/// let config = PrioritizedConfig { beta: Schedule::Constant(1.5), ..config };
+/// assert_eq!(config.validate().unwrap_err().to_string(), "`beta` must be in [0, 1], got 1.5");
+/// # Ok::<(), brasa_buffers::BufferError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrioritizedConfig {
@@ -56,6 +79,14 @@ impl Default for PrioritizedConfig {
 }
 
 /// A replay buffer that cannot be constructed, or saved bytes that do not fit.
+///
+/// ```
+/// use brasa_buffers::{BufferError, ReplayConfig};
+///
+/// let error = ReplayConfig { capacity: 0, ..ReplayConfig::default() }.validate().unwrap_err();
+/// assert!(matches!(error, BufferError::Field(_)));
+/// assert_eq!(error.to_string(), "`capacity` must be at least 1, got 0");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BufferError {

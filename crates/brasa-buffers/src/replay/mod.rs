@@ -45,6 +45,27 @@ use ring::Ring;
 /// `capacity` counts the transitions of each agent of a team, otherwise those of all rows. A step uses one slot. If rows were
 /// truncated, the `truncation_interval` steps from there on use another one together: with an interval of 1, and very many
 /// environments or environments on the device, the buffer stores half as many transitions as `capacity`.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/rollout.inc")); }
+/// # use shown::*;
+/// use brasa_buffers::{EnvSpec, Obs, ReplayBuffer, ReplayConfig, Space, named_rng};
+///
+/// let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["x"]), Space::Discrete(2), 1);
+/// let device = brasa_device::open_named("cpu")?;
+/// let config = ReplayConfig { capacity: 100, ..ReplayConfig::default() };
+/// let (obs, action) = (Obs::new(row(0.0, &device)), row(1.0, &device));
+/// let mut replay = ReplayBuffer::new(&config, &obs, &action, 0.99, &spec, &device)?;
+/// // The first observations, then the action and the result of each step.
+/// replay.begin(obs);
+/// for _ in 0..3 {
+///     replay.push(action.clone(), &step(&device))?;
+/// }
+/// assert_eq!(replay.n_transitions(), 3);
+/// let batch = replay.sample(4, 0.0, &mut named_rng(0, "example", 0));
+/// assert_eq!(brasa_core::read_back(batch.reward), [1.0; 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct ReplayBuffer<O, A> {
     obs: Vec<Packed>,
@@ -100,6 +121,21 @@ mod outcome {
 /// Transitions sampled from a [`ReplayBuffer`], one per row.
 ///
 /// The target of a value is `reward + discount * value(next_obs)`.
+///
+/// ```
+/// use brasa_buffers::{EnvSpec, Obs, ReplayBuffer, Space, Transition, named_rng};
+/// use brasa_core::read_back;
+///
+/// let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["x"]), Space::Discrete(2), 1);
+/// let device = brasa_device::open_named("cpu")?;
+/// let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(100).gamma(0.9).build(&device)?;
+/// replay.push_one(&Transition::new(&[0.5], &[1.0], -1.0, &[0.75]).truncated())?;
+/// let batch = replay.sample(2, 0.0, &mut named_rng(0, "example", 0));
+/// // A truncated episode is bootstrapped from its last observation.
+/// assert_eq!(read_back(batch.next_obs.values), [0.75, 0.75]);
+/// assert_eq!(read_back(batch.discount), [0.9, 0.9]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Transitions<O, A> {
     /// Observations.

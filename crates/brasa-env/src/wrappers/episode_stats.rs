@@ -8,6 +8,25 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode};
 ///
 /// Wrappers that change rewards insert it inside themselves; wrappers that truncate episodes must be inside it. If an
 /// inner batch already keeps statistics, it only forwards them.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::wrappers::EpisodeStats;
+/// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
+///
+/// let mut batch = EpisodeStats::new(EnvVec::new(0..2, |_| Walk(0.0))?);
+/// let mut slabs = BatchSlabs::new(batch.spec());
+/// batch.reset(7, &mut slabs)?;
+/// for _ in 0..3 {
+///     batch.step(ndarray::array![[0.0], [1.0]].view(), &mut slabs)?;
+/// }
+/// // The walk to the left has ended.
+/// let mut episodes = Vec::new();
+/// batch.drain_episodes(&mut episodes);
+/// assert_eq!((episodes.len(), episodes[0].env, episodes[0].length), (1, 0, 3));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct EpisodeStats<B> {
     inner: B,

@@ -6,6 +6,18 @@ use serde::{Deserialize, Serialize};
 use crate::EnvError;
 
 /// Mean and variance per column of all rows seen so far, in `f64` (Chan, Golub and LeVeque 1979).
+///
+/// ```
+/// use brasa_env::wrappers::RunningMoments;
+/// use ndarray::array;
+///
+/// let mut moments = RunningMoments::new(2);
+/// moments.add(array![[1.0, 10.0], [3.0, 30.0]].view());
+/// assert_eq!((moments.mean[1], moments.variance(1)), (20.0, 100.0));
+/// let mut rows = array![[3.0, 10.0]];
+/// moments.normalize(rows.view_mut());
+/// assert_eq!(rows, array![[1.0, -1.0]]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningMoments {
     /// Rows seen.

@@ -12,6 +12,22 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec};
 /// # Errors
 /// Every constructor returns [`EnvError::Space`] for observations with a shared part ([`EnvSpec::shared_width`]) and
 /// for observations that must not be normalized ([`EnvSpec::fixed_obs`]).
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::wrappers::NormalizeObs;
+/// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
+///
+/// let mut batch = NormalizeObs::new(EnvVec::new(0..2, |_| Walk(0.0))?)?;
+/// let mut slabs = BatchSlabs::new(batch.spec());
+/// batch.reset(7, &mut slabs)?;
+/// batch.step(ndarray::array![[0.0], [1.0]].view(), &mut slabs)?;
+/// // The walks were at 3, 3, 2 and 4: a mean of 3 and a variance of 0.5.
+/// assert_eq!(batch.obs_moments().map(|moments| moments.mean[0]), Some(3.0));
+/// assert!((slabs.obs[[1, 0]] - 2f32.sqrt()).abs() < 1e-6);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct NormalizeObs<B> {
     inner: B,

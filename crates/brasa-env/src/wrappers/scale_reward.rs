@@ -9,6 +9,24 @@ use crate::{BatchSlabs, EnvBatch, EnvError, field};
 ///
 /// `gamma` must equal the learner's. The return of a row restarts at 0 when its episode ends. Statistics of episodes
 /// use the unscaled rewards.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::wrappers::ScaleReward;
+/// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// let mut batch = ScaleReward::new(EnvVec::new(0..1, |_| Walk(0.0))?, 0.5)?;
+/// let mut slabs = BatchSlabs::new(batch.spec());
+/// batch.reset(7, &mut slabs)?;
+/// for _ in 0..2 {
+///     batch.step(ndarray::array![[1.0]].view(), &mut slabs)?;
+/// }
+/// // The returns -1 and -1.5 have a standard deviation of 0.25, and the reward was -1.
+/// assert!((slabs.reward[0] + 4.0).abs() < 1e-5);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct ScaleReward<B> {
     inner: EpisodeStats<B>,

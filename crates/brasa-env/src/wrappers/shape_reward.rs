@@ -22,6 +22,22 @@ use crate::{BatchSlabs, EnvBatch, EnvError, field};
 /// - the reward depends on `y_(t-1)`, which is not observed, so even the best critic has an error.
 ///
 /// Statistics of episodes use the original rewards, and so do evaluations without this wrapper.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::wrappers::ShapeReward;
+/// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
+///
+/// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
+/// // Half of each reward, without smoothing.
+/// let mut batch = ShapeReward::new(EnvVec::new(0..1, |_| Walk(0.0))?, 0.5, 0.0)?;
+/// let mut slabs = BatchSlabs::new(batch.spec());
+/// batch.reset(7, &mut slabs)?;
+/// batch.step(ndarray::array![[0.0]].view(), &mut slabs)?;
+/// assert_eq!(slabs.reward[0], -0.5);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct ShapeReward<B> {
     inner: EpisodeStats<B>,

@@ -5,6 +5,24 @@ use ndarray::ArrayView2;
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, field};
 
 /// Truncates every episode that did not end within `max_steps` steps.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
+/// # use shown::*;
+/// use brasa_env::wrappers::TimeLimit;
+/// use brasa_env::{BatchSlabs, EnvBatch, EnvVec};
+///
+/// let mut batch = TimeLimit::new(EnvVec::new(0..1, |_| Walk(0.0))?, 2)?;
+/// let mut slabs = BatchSlabs::new(batch.spec());
+/// batch.reset(7, &mut slabs)?;
+/// for _ in 0..2 {
+///     batch.step(ndarray::array![[1.0]].view(), &mut slabs)?;
+/// }
+/// // The walk was cut at 5, and the next walk begins at 3.
+/// assert!(slabs.truncated[0] && !slabs.terminated[0]);
+/// assert_eq!((slabs.next_obs[[0, 0]], slabs.obs[[0, 0]]), (5.0, 3.0));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct TimeLimit<B> {
     inner: B,

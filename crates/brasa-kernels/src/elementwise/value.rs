@@ -9,6 +9,24 @@ use super::{Formulas, Node, Operation};
 /// A number per element, in a formula of [`super::elementwise`]. Conditions are numbers, too: 1 where they hold, and 0 elsewhere.
 ///
 /// Computing with it records what to compute. Numbers are f32; `f64` operands are rounded to that.
+///
+/// ```
+/// use brasa_kernels::{Value, elementwise};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// /// The linear part of Huber's loss where the error is above 1, and the square elsewhere.
+/// fn huber(error: Value<'_>) -> Value<'_> {
+///     error.abs().greater(1.0).select(error.abs() - 0.5, error.square() * 0.5)
+/// }
+///
+/// let error = Tensor::<2>::from_floats([[0.5, -3.0]], &brasa_device::open_named("cpu")?);
+/// let [loss] = elementwise([1, 2], |formulas| [vec![huber(formulas.read(&error))]]);
+/// assert_eq!(numbers(loss), [0.125, 2.5]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a> {
     formulas: &'a Formulas,
@@ -16,6 +34,27 @@ pub struct Value<'a> {
 }
 
 /// The other operand of an operation: a [`Value`], or the same `f64` for all elements.
+///
+/// ```
+/// use brasa_kernels::{Operand, Value, elementwise};
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// /// Whether a value is in a range whose ends are numbers or values.
+/// fn inside<'a>(x: Value<'a>, low: impl Operand<'a>, high: impl Operand<'a>) -> Value<'a> {
+///     x.greater_equal(low).and(x.lower_equal(high))
+/// }
+///
+/// let x = Tensor::<2>::from_floats([[0.5, 2.0]], &brasa_device::open_named("cpu")?);
+/// let [flags] = elementwise([1, 2], |formulas| {
+///     let x = formulas.read(&x);
+///     [vec![inside(x, 0.0, 1.0), inside(x, 0.0, x * 2.0)]]
+/// });
+/// assert_eq!(numbers(flags), [1.0, 0.0, 1.0, 1.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub trait Operand<'a> {
     /// As a value of the formulas of `other`.
     fn beside(self, other: Value<'a>) -> Value<'a>;

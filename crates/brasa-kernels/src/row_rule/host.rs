@@ -5,6 +5,20 @@ use std::array::from_fn;
 use brasa_number::{Dual, Place, RowRule, Single};
 
 /// Numbers of rows, whose columns stand one after the other.
+///
+/// ```
+/// use brasa_kernels::{HostColumns, HostColumnsMut, RowSlopes};
+/// use brasa_number::NormalDraw;
+///
+/// // Two rows with separate means. One row of deviations, `exp(0)`, belongs to both rows.
+/// let rule = NormalDraw { squash: false, log_std_range: None };
+/// let [mean, noise] = [&[1.0, 2.0], &[0.5, -0.5]].map(|numbers| HostColumns { numbers, per_row: 1 });
+/// let log_std = HostColumns { numbers: &[0.0], per_row: 0 };
+/// let (mut values, mut log_probs) = ([0.0; 2], [0.0; 2]);
+/// let to = HostColumnsMut { numbers: &mut values, per_row: 1 };
+/// RowSlopes::default().forward(rule, [2, 1], [mean, log_std], Some(noise), None, [to], [&mut log_probs[..]]);
+/// assert_eq!(values, [1.5, 1.5]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct HostColumns<'a> {
     /// From the first column of the first row on.
@@ -14,6 +28,25 @@ pub struct HostColumns<'a> {
 }
 
 /// [`HostColumns`] that are written. With a distance of 0 the numbers of all rows are added.
+///
+/// ```
+/// use brasa_kernels::{HostColumns, HostColumnsMut, RowSlopes};
+/// use brasa_number::Normal;
+///
+/// // The derivative of the log-densities of two rows by the logarithm of their common deviation: a sum over rows.
+/// let (rule, mut slopes) = (Normal { squash: false }, RowSlopes::default());
+/// let [mean, value] = [&[0.0, 0.0], &[2.0, 0.0]].map(|numbers| HostColumns { numbers, per_row: 1 });
+/// let log_std = HostColumns { numbers: &[0.0], per_row: 0 };
+/// let (mut log_probs, mut entropies) = ([0.0; 2], [0.0; 2]);
+/// slopes.forward(rule, [2, 1], [mean, log_std], Some(value), None, [], [&mut log_probs[..], &mut entropies[..]]);
+/// let (mut by_mean, mut by_log_std) = ([0.0; 2], [0.0; 1]);
+/// let to = [
+///     HostColumnsMut { numbers: &mut by_mean, per_row: 1 },
+///     HostColumnsMut { numbers: &mut by_log_std, per_row: 0 },
+/// ];
+/// slopes.backward([], [&[1.0, 1.0], &[]], to);
+/// assert_eq!((by_mean, by_log_std), ([2.0, 0.0], [(4.0 - 1.0) + (0.0 - 1.0)]));
+/// ```
 #[derive(Debug)]
 pub struct HostColumnsMut<'a> {
     /// From the first column of the first row on.
@@ -33,6 +66,22 @@ const ZERO: Lane = [0.0; LANES];
 type OfColumn<const IN: usize, const OUT: usize, const SUMS: usize> = ([[Lane; IN]; OUT], [[Lane; IN]; SUMS]);
 
 /// Derivatives of the rows that a rule computed last in the memory of the CPU. The memory is used again.
+///
+/// ```
+/// use brasa_kernels::{HostColumns, HostColumnsMut, RowSlopes};
+/// use brasa_number::Categorical;
+///
+/// // Two actions with equal logits. Action 1 is taken.
+/// let mut slopes = RowSlopes::default();
+/// let logits = HostColumns { numbers: &[0.0, 0.0], per_row: 2 };
+/// let taken = HostColumns { numbers: &[1.0], per_row: 1 };
+/// let (mut log_prob, mut entropy) = ([0.0], [0.0]);
+/// let to = [&mut log_prob[..], &mut entropy[..]];
+/// slopes.forward(Categorical { masked: false }, [1, 2], [logits], None, Some(taken), [], to);
+/// let mut by_logits = [0.0; 2];
+/// slopes.backward([], [&[1.0], &[]], [HostColumnsMut { numbers: &mut by_logits, per_row: 2 }]);
+/// assert_eq!(by_logits, [-0.5, 0.5]);
+/// ```
 #[derive(Debug)]
 pub struct RowSlopes<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> {
     n_rows: usize,

@@ -13,6 +13,20 @@ use burn::tensor::activation::log_softmax;
 /// # Shapes
 /// - `logits`, `mask`, `heads`: as for [`log_probs`]
 /// - `gumbel`: `[n_rows, n_actions]`
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::distribution::categorical;
+/// use burn::tensor::Tensor;
+///
+/// // Two choices, among two and among three actions. Without noise, the most probable actions.
+/// let logits = Tensor::from_floats([[0.0, 1.0, 3.0, 0.0, 0.0]], &brasa_device::open_named("cpu")?);
+/// let (actions, log_prob) = categorical::draw(logits, None, None, &[2, 3]);
+/// assert_eq!(read_back(actions), [1.0, 0.0]);
+/// let expected = -(1.0 + (-1f32).exp()).ln() - (1.0 + 2.0 * (-3f32).exp()).ln();
+/// assert!((read_back(log_prob)[0] - expected).abs() < 1e-6);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn draw(
     logits: Tensor<2>,
     mask: Option<Tensor<2>>,
@@ -60,6 +74,19 @@ fn draw_on_device(
 }
 
 /// [`draw`] in the memory of the CPU: appends to `actions` and `log_probs`.
+///
+/// ```
+/// use brasa_kernels::RowSlopes;
+/// use brasa_nn::distribution::categorical;
+///
+/// // Two rows with three actions. The mask forbids the most probable action of the second row.
+/// let (logits, mask) = ([0.0, 5.0, 0.0, 0.0, 5.0, 1.0], [1.0, 1.0, 1.0, 1.0, 0.0, 1.0]);
+/// let (mut actions, mut log_probs) = (Vec::new(), Vec::new());
+/// let scratch = &mut RowSlopes::default();
+/// categorical::draw_rows(scratch, &logits, Some(&mask), None, &[3], &mut actions, &mut log_probs);
+/// assert_eq!(actions, [1.0, 2.0]);
+/// assert!(log_probs.iter().all(|log_prob| *log_prob < 0.0));
+/// ```
 pub fn draw_rows(
     scratch: &mut RowSlopes<1, 0, 3, 2>,
     logits: &[f32],
@@ -131,6 +158,20 @@ fn columns(matrix: &Tensor<2>, at: usize, n: usize) -> Tensor<2> {
 /// # Shapes
 /// - `logits`, `mask`, `heads`: as for [`log_probs`]
 /// - `action`: `[n_rows, heads]`, indices within each head
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::distribution::categorical;
+/// use burn::tensor::Tensor;
+///
+/// // Two actions with equal logits.
+/// let device = brasa_device::open_named("cpu")?;
+/// let (logits, action) = (Tensor::zeros([1, 2], &device), Tensor::from_floats([[1.0]], &device));
+/// let (log_prob, entropy) = categorical::evaluate(logits, None, action, &[2]);
+/// assert!((read_back(log_prob)[0] - 0.5f32.ln()).abs() < 1e-6);
+/// assert!((read_back(entropy)[0] - 2f32.ln()).abs() < 1e-6);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn evaluate(
     logits: Tensor<2>,
     mask: Option<Tensor<2>>,
@@ -158,6 +199,20 @@ fn offsets(heads: &[usize]) -> impl Iterator<Item = (usize, usize)> {
 /// - `logits`: `[n_rows, n_actions]`, heads concatenated
 /// - `mask`: `[n_rows, n_actions]`, 1 for legal actions
 /// - `heads`: actions per head
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::distribution::categorical;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let mask = Tensor::from_floats([[1.0, 1.0, 0.0]], &device);
+/// let log_probs = categorical::log_probs(Tensor::zeros([1, 3], &device), Some(mask), &[3]);
+/// // The illegal action has probability 0.
+/// let probs = read_back(log_probs.exp());
+/// assert!((probs[0] - 0.5).abs() < 1e-6 && probs[2] == 0.0);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn log_probs(logits: Tensor<2>, mask: Option<Tensor<2>>, heads: &[usize]) -> Tensor<2> {
     let logits = match mask {
         // As in `Categorical`.
@@ -172,6 +227,16 @@ pub fn log_probs(logits: Tensor<2>, mask: Option<Tensor<2>>, heads: &[usize]) ->
 }
 
 /// `[n_rows]`: 1 if more actions are legal than there are heads, 0 if no head has a choice.
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::distribution::categorical;
+/// use burn::tensor::Tensor;
+///
+/// let mask = Tensor::from_floats([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], &brasa_device::open_named("cpu")?);
+/// assert_eq!(read_back(categorical::has_choice(mask, 1)), [1.0, 0.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn has_choice(mask: Tensor<2>, n_heads: usize) -> Tensor<1> {
     mask.sum_dim(1).squeeze_dim(1).greater_scalar(n_heads as f32 + 0.5).float()
 }

@@ -9,6 +9,21 @@ use burn::tensor::Tensor;
 /// # Shapes
 /// - `mean`, `log_std`: as for [`evaluate`]
 /// - `noise`: `[n_rows, n]`
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::distribution::gaussian;
+/// use burn::tensor::Tensor;
+///
+/// // The means are 1 and 2, and the deviations are 1.
+/// let device = brasa_device::open_named("cpu")?;
+/// let mean = Tensor::from_floats([[1.0, 2.0]], &device);
+/// let noise = Tensor::from_floats([[0.5, -0.5]], &device);
+/// let (value, log_prob) = gaussian::draw(mean, Tensor::zeros([1, 2], &device), Some(noise));
+/// assert_eq!(read_back(value), [1.5, 1.5]);
+/// assert!((read_back(log_prob)[0] - (-0.25 - 2.0 * 0.918_938_5)).abs() < 1e-6);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Option<Tensor<2>>) -> (Tensor<2>, Tensor<1>) {
     let inputs = (HostTensor::of(&mean), HostTensor::of(&log_std), noise.as_ref().map(HostTensor::of));
     let (Some(means), Some(log_stds), None | Some(Some(_))) = &inputs else {
@@ -30,6 +45,16 @@ pub fn draw(mean: Tensor<2>, log_std: Tensor<2>, noise: Option<Tensor<2>>) -> (T
 }
 
 /// [`draw`] of `n` dimensions in the memory of the CPU: appends to `actions` and `log_probs`.
+///
+/// ```
+/// use brasa_nn::distribution::gaussian;
+///
+/// // Two rows of one number. One deviation belongs to both rows.
+/// let (mut values, mut log_probs) = (Vec::new(), Vec::new());
+/// gaussian::draw_rows(&[1.0, 2.0], &[0.0], &[0.5, 0.0], 1, &mut values, &mut log_probs);
+/// assert_eq!(values, [1.5, 2.0]);
+/// assert!((log_probs[1] + 0.918_938_5).abs() < 1e-6);
+/// ```
 pub fn draw_rows(
     means: &[f32],
     log_stds: &[f32],
@@ -54,6 +79,19 @@ pub fn draw_rows(
 /// - `mean`: `[n_rows, n]`
 /// - `log_std`: `[n_rows, n]` or `[1, n]`
 /// - `value`: `[n_rows, n]`, before tanh, without gradients: it cannot be recovered from `tanh(u)` near the bounds
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::distribution::gaussian;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let zeros = || Tensor::<2>::zeros([1, 1], &device);
+/// let (log_prob, entropy) = gaussian::evaluate(zeros(), zeros(), zeros(), false);
+/// assert!((read_back(log_prob)[0] + 0.918_938_5).abs() < 1e-6);
+/// assert!((read_back(entropy)[0] - 1.418_938_5).abs() < 1e-6);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn evaluate(mean: Tensor<2>, log_std: Tensor<2>, value: Tensor<2>, squash: bool) -> (Tensor<1>, Tensor<1>) {
     let rows = RowInputs { results: [&mean, &log_std], data: Some(&value), taken: None };
     let (_, [log_prob, entropy]) = row_rule(Normal { squash }, &rows);
@@ -65,6 +103,18 @@ pub fn evaluate(mean: Tensor<2>, log_std: Tensor<2>, value: Tensor<2>, squash: b
 /// # Shapes
 /// - `mean`, `log_std`: `[n_rows, n]`
 /// - `noise`: `[n_rows, n]`, without gradients
+///
+/// ```
+/// use brasa_core::read_back;
+/// use brasa_nn::distribution::gaussian;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let [mean, log_std, noise] = [0.25, 0.0, 0.5].map(|x| Tensor::<2>::from_floats([[x]], &device));
+/// let (action, _log_prob) = gaussian::squashed_sample(mean, log_std, noise);
+/// assert!((read_back(action)[0] - 0.75f32.tanh()).abs() < 1e-6);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn squashed_sample(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
     let rows = RowInputs { results: [&mean, &log_std], data: Some(&noise), taken: None };
     let rule = NormalDraw { squash: true, log_std_range: None };
