@@ -9,6 +9,20 @@ use burn::tensor::{Device, Tensor};
 use crate::{ExperimentError, TrainConfig};
 
 /// Environments of a training run.
+///
+/// ```
+/// use brasa_classic::Classic;
+/// use brasa_core::{HostEnv, Obs, VecEnv};
+/// use brasa_env::{Scenario, Split};
+/// use brasa_experiment::BoxedEnv;
+///
+/// # let device = brasa_device::open_named("cpu")?;
+/// let envs = HostEnv::new(Classic::cart_pole().envs(Split::Train, 0..4)?, &device);
+/// let mut envs: BoxedEnv<Obs> = Box::new(envs);
+/// envs.reset(0)?;
+/// assert_eq!((envs.n_envs(), envs.spec().obs.width()), (4, 4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type BoxedEnv<O> = Box<dyn VecEnv<Obs = O, Action = Tensor<2>>>;
 
 /// Creates the environments of a training run on a device. The flag says whether the algorithm replays.
@@ -28,6 +42,19 @@ impl std::fmt::Debug for TensorForm {
 }
 
 /// A form of observations that algorithms of experiments learn from.
+///
+/// ```
+/// use brasa_core::{Obs, TeamObs};
+/// use brasa_experiment::{BoxedEnv, Context, ExperimentError, ExperimentObs};
+///
+/// /// The environments of a run with a discount of 0.99, for single agents or teams.
+/// fn envs<O: ExperimentObs>(context: &Context<'_>) -> Result<BoxedEnv<O>, ExperimentError> {
+///     context.envs(0.99)
+/// }
+///
+/// # type Envs<O> = fn(&Context<'_>) -> Result<BoxedEnv<O>, ExperimentError>;
+/// let (_of_rows, _of_team): (Envs<Obs>, Envs<TeamObs>) = (envs, envs);
+/// ```
 pub trait ExperimentObs: ObsForm + 'static {
     /// The constructor for observations of this form; `None` if there is none.
     fn maker(_form: &TensorForm) -> Option<&MakeEnv<Self>> {
