@@ -29,6 +29,15 @@ use super::{
 const MOST: f32 = 1e9;
 
 /// A district as read from a data set; the same for every set of rules.
+///
+/// ```
+/// use brasa_citylearn::District;
+///
+/// let district = District::phase1()?;
+/// assert_eq!((district.buildings().len(), district.n_rows(), district.hours_per_step()), (5, 8760, 1.0));
+/// assert!(district.vehicles().is_empty());
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct District {
     pub(super) buildings: Vec<Building>,
@@ -51,6 +60,16 @@ pub struct District {
 }
 
 /// Options for reading a data set.
+///
+/// ```
+/// use brasa_citylearn::{District, LoadOptions};
+///
+/// let load = |random_seed| District::load("phase1", LoadOptions { random_seed, ..LoadOptions::default() });
+/// // Another seed gives batteries with other parameters where the schema has none.
+/// assert_eq!(load(None)?, District::phase1()?);
+/// assert_ne!(load(Some(7))?, load(Some(8))?);
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoadOptions {
     /// Seed of the device parameters that are missing in the schema, instead of the schema's seed.
@@ -60,6 +79,17 @@ pub struct LoadOptions {
 }
 
 /// The constants of one building.
+///
+/// ```
+/// use brasa_citylearn::{Building, District};
+///
+/// let district = District::phase1()?;
+/// let building: &Building = &district.buildings()[0];
+/// assert_eq!(building.name, "Building_1");
+/// assert_eq!(building.actions, ["electrical_storage"]);
+/// assert!(building.pv_kw > 0.0);
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Building {
     /// Its name in the schema.
