@@ -45,10 +45,8 @@ pub(super) const VEHICLE_INFO: [&str; 4] =
 ///
 /// An action has one number in `[-1, 1]` per battery, the fraction of its nominal power for charging (above 0) or
 /// discharging, and one per charger, the fraction of its largest power, not below 0 if it cannot discharge; numbers
-/// outside are clipped. An episode ends after [`episode_steps`] steps, always as
+/// outside are clipped. An episode ends after [`episode_steps`](super::CityLearnConfig::episode_steps) steps, always as
 /// `truncated`: a time limit, not an end of the task (CityLearn returns `terminated`).
-///
-/// [`episode_steps`]: super::CityLearnConfig::episode_steps
 ///
 /// ```
 /// use brasa_citylearn::{CityLearn, CityLearnBatch, CityLearnConfig};

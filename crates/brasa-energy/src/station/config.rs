@@ -38,8 +38,7 @@ pub struct StationConfig {
     pub held_out_days: Option<u32>,
     /// `held_out_days` by weeks: every `n`-th week of seven days from the first one. At most one of both, without `first_day`.
     pub held_out_weeks: Option<u32>,
-    /// Local standard time minus UTC, in hours; default 1. There is no daylight saving time. It places the sun and converts
-    /// the times of files.
+    /// Local standard time minus UTC, in hours; default 1. There is no daylight saving time. It places the sun and converts the times of files.
     pub utc_offset_hours: f64,
     /// The actions; default real numbers.
     pub actions: ActionMode,
@@ -373,10 +372,9 @@ pub enum PlaceKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArrivalConfig {
-    /// A CSV file with sessions instead of random cars: columns `arrival [UTC+01:00]`, `departure [UTC+01:00]`,
-    /// `energy [kWh]`, `socket` (`ac`, `dc` or `any`) and, if known, `power [kW]`. There must be no other settings of
-    /// arrivals then, and `cars` is unused. A session's battery is unknown: its state of charge is the share of the energy
-    /// that is delivered.
+    /// A CSV file with sessions instead of random cars: columns `arrival [UTC+01:00]`, `departure [UTC+01:00]`, `energy [kWh]`, `socket`
+    /// (`ac`, `dc` or `any`) and, if known, `power [kW]`. There must be no other settings of arrivals then, and `cars` is unused. A
+    /// session's battery is unknown: its state of charge is the share of the energy that is delivered.
     pub file: Option<PathBuf>,
     /// Kind of the place; default shopping.
     pub place: PlaceKind,
