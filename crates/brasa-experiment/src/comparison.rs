@@ -248,7 +248,7 @@ pub(crate) fn references(figures: &[Figure]) -> String {
 
 /// The results of the baselines and the policy, in the order of reports.
 #[derive(Debug)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// The figures of the scenario.
     pub figures: Vec<Figure>,
     /// One row per baseline, then the policy.

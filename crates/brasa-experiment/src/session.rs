@@ -197,7 +197,7 @@ impl<'a> Context<'a> {
 
 /// The result of a training run.
 #[derive(Debug)]
-pub struct Trained {
+pub(crate) struct Trained {
     /// The last policy.
     pub policy: LoadedPolicy,
     /// Why the run ended.

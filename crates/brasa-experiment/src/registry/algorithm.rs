@@ -483,8 +483,13 @@ impl<C: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static> 
 /// }
 ///
 /// // `Fixed` implements `OnPolicyLearner` and `Persist`, with a policy of any network.
-/// let of_fixed: fn(&Fixed) -> usize = n_steps;
-/// # let _ = of_fixed;
+/// # let device = brasa_device::open_named("cpu")?.autodiff();
+/// # let (obs, action) = (brasa_env::Space::uniform_box(-1.0, 1.0, ["x"]), brasa_env::Space::Discrete(2));
+/// # let mut rng = brasa_env::named_rng(0, "weights", 0);
+/// # let network = brasa_nn::MlpActorCritic::new(&Default::default(), &obs, &action, &device, &mut rng)?;
+/// let learner = Fixed::new(brasa_nn::Boxed::new(network), FixedConfig::default(), 0)?;
+/// assert_eq!(n_steps(&learner), 128);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait RolloutLearner:
     OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + Send + 'static
@@ -496,6 +501,27 @@ impl<L> RolloutLearner for L where
 }
 
 /// An off-policy learner that experiments can run; `O` is the form of its observations.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_core::Obs;
+/// use brasa_experiment::ReplayLearner;
+///
+/// /// The discount that a replay buffer uses for this learner.
+/// fn discount(learner: &impl ReplayLearner<Obs>) -> f64 {
+///     learner.gamma()
+/// }
+///
+/// // `FixedReplay` implements `OffPolicyLearner` and `Persist`, with an actor of any network.
+/// # let device = brasa_device::open_named("cpu")?.autodiff();
+/// # let obs = brasa_env::Space::uniform_box(-1.0, 1.0, ["x"]);
+/// # let mut rng = brasa_env::named_rng(0, "weights", 0);
+/// # let actor = brasa_nn::SquashedActor::new(&Default::default(), &obs, &obs, &device, &mut rng)?;
+/// let learner = FixedReplay::new(brasa_nn::Boxed::new(actor))?;
+/// assert_eq!(discount(&learner), 0.99);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ReplayLearner<O>:
     OffPolicyLearner<
         Batch = Transitions<O, Tensor<2>>,

@@ -244,7 +244,7 @@ impl<R: Role> NetworkPlan<R> {
 
 /// The networks of a program.
 #[derive(Debug, Default)]
-pub struct Networks {
+pub(crate) struct Networks {
     /// Section and kind in the order of registration; each is a `NetworkKind<R>`.
     kinds: Vec<(String, Box<dyn Any + Send + Sync>)>,
 }
