@@ -64,10 +64,9 @@ pub struct District {
 /// ```
 /// use brasa_citylearn::{District, LoadOptions};
 ///
-/// let load = |random_seed| District::load("phase1", LoadOptions { random_seed, ..LoadOptions::default() });
+/// let options = LoadOptions { random_seed: Some(7), ..LoadOptions::default() };
 /// // Another seed gives batteries with other parameters where the schema has none.
-/// assert_eq!(load(None)?, District::phase1()?);
-/// assert_ne!(load(Some(7))?, load(Some(8))?);
+/// assert_ne!(District::load("phase1", options)?, District::phase1()?);
 /// # Ok::<(), brasa_citylearn::EnergyError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

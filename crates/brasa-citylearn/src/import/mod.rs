@@ -33,7 +33,7 @@ const SETS: &str = "citylearn/data/";
 /// use brasa_citylearn::{Imported, import};
 ///
 /// # let dir = tempfile::tempdir()?;
-/// # for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/data"))? {
+/// # for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/citylearn_ev"))? {
 /// #     let path = entry?.path();
 /// #     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
 /// #     if path.extension().is_some_and(|end| end == "gz") && !stem.ends_with(".bin") {
@@ -42,8 +42,8 @@ const SETS: &str = "citylearn/data/";
 /// #     }
 /// # }
 /// // `dir` has a data set of CityLearn: a `schema.json` and its files.
-/// let imported: Imported = import(dir.path(), None, &dir.path().join("phase1"))?;
-/// assert_eq!((imported.district.buildings().len(), imported.episode_steps()), (5, 720));
+/// let imported: Imported = import(dir.path(), None, &dir.path().join("vehicles"))?;
+/// assert_eq!((imported.district.buildings().len(), imported.district.chargers().len()), (3, 4));
 /// assert!(imported.to_string().contains("[scenario.citylearn]"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -132,7 +132,7 @@ pub fn data_sets(wheel: &Path) -> Result<Vec<String>, EnergyError> {
 /// use brasa_citylearn::{District, LoadOptions, import};
 ///
 /// # let dir = tempfile::tempdir()?;
-/// # for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/data"))? {
+/// # for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/citylearn_ev"))? {
 /// #     let path = entry?.path();
 /// #     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
 /// #     if path.extension().is_some_and(|end| end == "gz") && !stem.ends_with(".bin") {
@@ -141,11 +141,12 @@ pub fn data_sets(wheel: &Path) -> Result<Vec<String>, EnergyError> {
 /// #     }
 /// # }
 /// // `dir` has a data set of CityLearn: a `schema.json` and its files.
-/// let to = dir.path().join("phase1");
+/// let to = dir.path().join("vehicles");
 /// let imported = import(dir.path(), None, &to)?;
 /// assert!(imported.files.contains(&"schema.json".to_owned()));
-/// let read = District::load(&to.display().to_string(), LoadOptions::default())?;
-/// assert_eq!(read.n_rows(), 8760);
+/// let options = LoadOptions { accept_unlikely_pv: true, ..LoadOptions::default() };
+/// let read = District::load(&to.display().to_string(), options)?;
+/// assert_eq!(read.n_rows(), imported.district.n_rows());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
