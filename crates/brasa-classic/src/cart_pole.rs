@@ -36,7 +36,7 @@ pub type CartPole = RuleEnv<CartPoleRules, 4, 1, 4>;
 /// use brasa_env::Rules;
 ///
 /// let rules = CartPoleRules { half_pole_length_m: 1.0, ..Default::default() };
-/// // The pole leans to the right, beyond 12 degrees.
+/// // The pole leans to the right by more than 12 degrees.
 /// assert_eq!(rules.step([0.0, 0.0, 0.25, 0.0], [1.0]).terminated, Some(true));
 /// let env = CartPole::new(rules);
 /// assert_eq!(env.rules().half_pole_length_m, 1.0);

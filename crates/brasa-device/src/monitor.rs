@@ -57,7 +57,8 @@ impl GpuState {
 ///
 /// # let gpu = Gpu {
 /// #     index: 0, name: "Tesla T4".into(), memory_gib: 15.0, free_gib: 14.4, compute_capability: None,
-/// #     driver: "580.1".into(), n_cores: None, max_clock_mhz: None, max_memory_clock_mhz: None, bus_bits: None, state: GpuState::default(),
+/// #     driver: "580.1".into(), n_cores: None, max_clock_mhz: None, max_memory_clock_mhz: None, bus_bits: None,
+/// #     state: GpuState::default(),
 /// # };
 /// // `gpu` is described by the test, so no hardware is needed.
 /// let gpu = Gpu { state: GpuState { power_w: Some(101.5), ..Default::default() }, ..gpu };

@@ -88,7 +88,7 @@ pub struct Edges {
 /// # use net::*;
 /// use brasa_export::{Affine, Head};
 ///
-/// // The score of waiting: `0 q + 100`, above those of both nodes.
+/// // The score of waiting: `0 q + 100`, above the scores of both nodes.
 /// let wait = Affine { weight: vec![0.0], bias: vec![100.0] };
 /// let mut network = network();
 /// let one = Affine { weight: vec![1.0], bias: vec![0.0] };
@@ -210,7 +210,7 @@ pub struct Norm {
 ///
 /// let mut network = network();
 /// network.readout = Readout { own: false, mean: false, max: true, agent: false };
-/// // The maximum of the nodes, 7, replaces the own node, 5: the score of node 0 is 35, that of node 1 is 49.
+/// // The maximum of the nodes, 7, replaces the own node, 5: node 0 has a score of 35, node 1 a score of 49.
 /// assert_eq!(policy(network).act(&[0.0, 0.0, 2.0, 4.0], None), [1.0]);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -47,7 +47,7 @@ pub enum ShardError {
 /// ```
 /// use brasa_shards::{Link, World};
 ///
-/// /// A process that is alone, so that every exchange gives its own bytes.
+/// /// A process that is alone. Every exchange gives its own bytes.
 /// struct Alone;
 ///
 /// impl Link for Alone {

@@ -27,7 +27,7 @@ use crate::{Edge, Graph, Layout, NodeKind};
 /// let office = Layout::office();
 /// let drawing: Drawing = office.drawing();
 /// assert_eq!((drawing.places.len(), drawing.ways.len()), (office.nodes.len(), office.edges.len()));
-/// // The same building has the same drawing.
+/// // A building always has one drawing.
 /// assert_eq!(office.drawing(), drawing);
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
