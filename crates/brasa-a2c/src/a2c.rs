@@ -24,6 +24,23 @@ use crate::{A2cConfig, A2cError};
 /// on all rows of a rollout, with advantages `A` and value targets `R = A + V` at collection. A2C is PPO with one
 /// epoch, one minibatch and the same optimizer (Huang et al. 2022, arXiv 2205.09123). The value loss has no factor of
 /// one half (Stable-Baselines3).
+///
+/// ```
+/// use brasa_core::OnPolicyLearner;
+/// # use brasa_core::env::{Space, named_rng};
+/// use brasa_nn::{ActorCriticConfig, MlpActorCritic};
+/// use brasa_a2c::{A2c, A2cConfig};
+///
+/// # let device = brasa_device::open_named("cpu")?.autodiff();
+/// # let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
+/// # let rng = &mut named_rng(0, "weights", 0);
+/// let network = MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &action, &device, rng)?;
+/// let config = A2cConfig { n_steps: 64, gamma: 0.98, ..Default::default() };
+/// let learner = A2c::new(network, config, 0)?;
+/// // A training loop reads these settings from the learner.
+/// assert_eq!((learner.n_steps(), learner.gamma()), (64, 0.98));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct A2c<M: ActorCritic> {
     trainable: Trainable<M>,
@@ -185,6 +202,17 @@ impl<M: ActorCritic + Module> Persist for A2c<M> {
 
 /// `-A ln pi(a|s) + c_v (R - V)^2 - c_e H`, of log-probability, entropy and value, from advantage, target of the value and weight; then its
 /// three parts. Rows with a single legal action have weight 0: they have no entropy and no policy gradient.
+///
+/// ```
+/// use brasa_a2c::PolicyGradient;
+/// use brasa_number::RowLoss;
+///
+/// let loss = PolicyGradient { vf_coef: 0.5, ent_coef: 0.0 };
+/// // Log-probability, entropy and value; then advantage, target of the value and weight.
+/// let [loss, policy, value, entropy] = loss.row([-0.5, 0.25, 1.0], [2.0, 3.0, 1.0]);
+/// assert_eq!((policy, value, entropy), (1.0, 4.0, -0.25));
+/// assert_eq!(loss, 1.0 + 0.5 * 4.0);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyGradient {
     /// `c_v`.

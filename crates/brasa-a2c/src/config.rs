@@ -7,6 +7,15 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Settings of advantage actor-critic. Defaults are those of Stable-Baselines3, with TensorFlow's RMSprop.
+///
+/// ```
+/// use brasa_a2c::A2cConfig;
+///
+/// let config: A2cConfig = serde_json::from_str(r#"{ "n_steps": 64, "gamma": 0.98 }"#)?;
+/// config.validate()?;
+/// assert_eq!((config.n_steps, config.gae_lambda), (64, A2cConfig::default().gae_lambda));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct A2cConfig {
@@ -62,6 +71,14 @@ impl Default for A2cConfig {
 }
 
 /// Invalid settings.
+///
+/// ```
+/// use brasa_a2c::{A2cConfig, A2cError};
+///
+/// let error = A2cConfig { gamma: 1.5, ..Default::default() }.validate().unwrap_err();
+/// assert!(matches!(error, A2cError::Field(_)));
+/// assert_eq!(error.to_string(), "`gamma` must be in [0, 1], got 1.5");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum A2cError {

@@ -45,10 +45,22 @@ pub(super) const VEHICLE_INFO: [&str; 4] =
 ///
 /// An action has one number in `[-1, 1]` per battery, the fraction of its nominal power for charging (above 0) or
 /// discharging, and one per charger, the fraction of its largest power, not below 0 if it cannot discharge; numbers
-/// outside are clipped. An episode ends after [`episode_steps`] steps, always as
+/// outside are clipped. An episode ends after [`episode_steps`](super::CityLearnConfig::episode_steps) steps, always as
 /// `truncated`: a time limit, not an end of the task (CityLearn returns `terminated`).
 ///
-/// [`episode_steps`]: super::CityLearnConfig::episode_steps
+/// ```
+/// use brasa_citylearn::{CityLearn, CityLearnBatch, CityLearnConfig};
+/// use brasa_env::{BatchSlabs, EnvBatch};
+/// use ndarray::Array2;
+///
+/// let mut envs: CityLearnBatch = CityLearn::new(CityLearnConfig::default())?.batch(0..2)?;
+/// let mut slabs = BatchSlabs::new(envs.spec());
+/// envs.reset(7, &mut slabs)?;
+/// // Five batteries in each district, which do nothing: the reward is relative to a district without storage.
+/// envs.step(Array2::zeros((2, 5)).view(), &mut slabs)?;
+/// assert_eq!(slabs.reward.to_vec(), [0.0, 0.0]);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct CityLearnBatch {
     world: Arc<World>,

@@ -12,6 +12,26 @@ use super::Curve;
 /// nameplate capacity, `Cd` degraded capacity, `P` nominal power, `pec` efficiency against power, `cpc` power
 /// limit against state of charge. One-way efficiency is `sqrt(pec)`. CityLearn's steps are one hour long, so that
 /// kW and kWh are the same number; the clean step takes any length.
+///
+/// ```
+/// use brasa_citylearn::{Battery, Curve};
+///
+/// let battery = Battery {
+///     capacity_kwh: 10.0,
+///     nominal_power_kw: 5.0,
+///     efficiency: 0.81,
+///     loss_coefficient: 0.0,
+///     capacity_loss_coefficient: 0.0,
+///     depth_of_discharge: 1.0,
+///     initial_soc: 0.0,
+///     power_efficiency: Curve::constant(0.81),
+///     capacity_power: Curve::constant(1.0),
+/// };
+/// let mut state = battery.start_clean();
+/// // An hour at full power: 5 kWh from the grid, of which 4.5 kWh are stored.
+/// assert_eq!(battery.step_clean(&mut state, 1.0, 1.0), 5.0);
+/// assert!((state.soc - 0.45).abs() < 1e-9);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Battery {
     /// Capacity when new, in kWh; above 0.
@@ -36,6 +56,16 @@ pub struct Battery {
 }
 
 /// The state of a battery.
+///
+/// ```
+/// use brasa_citylearn::{BatteryState, District};
+///
+/// let district = District::phase1()?;
+/// let battery = district.buildings()[0].battery.as_ref().expect("every building of phase 1 has one");
+/// let BatteryState { soc, capacity_kwh, .. } = battery.start_clean();
+/// assert_eq!((soc, capacity_kwh), (battery.initial_soc, battery.capacity_kwh));
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BatteryState {
     /// Stored energy over nameplate capacity, 0 to 1.

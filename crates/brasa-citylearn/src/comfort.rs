@@ -11,6 +11,14 @@ use super::{Physics, homes::Room, world::World};
 const BAND_K: f32 = 2.0;
 
 /// Comfort and unserved energy of one building; `None` where nothing was to be counted.
+///
+/// ```
+/// use brasa_citylearn::Comfort;
+///
+/// let comfort = Comfort { discomfort: Some(0.12), hot: Some(0.12), ..Comfort::default() };
+/// // No outage: nothing was to be counted.
+/// assert_eq!((comfort.discomfort, comfort.outage_unserved), (Some(0.12), None));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Comfort {
     /// Share of the occupied steps that are too cold or too hot; `discomfort_proportion`.
@@ -32,6 +40,21 @@ pub struct Comfort {
 }
 
 /// One of a building's figures of comfort.
+///
+/// ```
+/// use brasa_citylearn::{BuildingIndicators, Comfort, ComfortFigure, Indicators};
+///
+/// # let indicators = |buildings| Indicators {
+/// #     buildings, ramping_kw: Default::default(), daily_peak_kw: Default::default(), peak_kw: Default::default(),
+/// #     daily_one_minus_load_factor: Default::default(), monthly_one_minus_load_factor: Default::default(),
+/// # };
+/// let home = |hot| {
+///     let comfort = Comfort { hot: Some(hot), ..Comfort::default() };
+///     BuildingIndicators { comfort: Some(comfort), ..BuildingIndicators::default() }
+/// };
+/// let hot: ComfortFigure = |comfort| comfort.hot;
+/// assert_eq!(indicators(vec![home(0.25), home(0.75)]).mean_comfort(hot), Some(0.5));
+/// ```
 pub type ComfortFigure = fn(&Comfort) -> Option<f64>;
 
 /// CityLearn's names of the figures.

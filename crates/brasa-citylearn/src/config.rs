@@ -7,6 +7,16 @@ use serde::{Deserialize, Serialize};
 use super::{LoadOptions, files::PHASE1};
 
 /// Settings of a CityLearn scenario.
+///
+/// ```
+/// use brasa_citylearn::CityLearnConfig;
+///
+/// let config = CityLearnConfig { episode_steps: Some(168), random_start: true, ..CityLearnConfig::default() };
+/// config.validate()?;
+/// let error = CityLearnConfig { episode_steps: None, ..config }.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`random_start` needs `episode_steps`, got true");
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CityLearnConfig {
@@ -68,6 +78,15 @@ impl Default for CityLearnConfig {
 }
 
 /// The rules of a district.
+///
+/// ```
+/// use brasa_citylearn::{CityLearnConfig, Physics};
+///
+/// let config: CityLearnConfig = serde_json::from_str(r#"{ "physics": "citylearn-3.0" }"#)?;
+/// assert_eq!(config.physics, Physics::CityLearn30);
+/// assert_eq!(Physics::Clean.name(), "clean");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Physics {
     /// As CityLearn 2.1.2, number for number: an action changes the row after the observed one, and the action of a battery
@@ -103,6 +122,14 @@ impl Physics {
 }
 
 /// The reward of an agent.
+///
+/// ```
+/// use brasa_citylearn::{CityLearnConfig, Reward};
+///
+/// let config: CityLearnConfig = serde_json::from_str(r#"{ "reward": "independent-sac" }"#)?;
+/// assert_eq!(config.reward, Reward::IndependentSac);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reward {
@@ -160,6 +187,17 @@ impl Reward {
 }
 
 /// Weights of the terms of [`Reward::Challenge`]; they need not sum to 1.
+///
+/// ```
+/// use brasa_citylearn::{ChallengeWeights, CityLearnConfig, Reward};
+///
+/// let weights = ChallengeWeights { carbon: 1.0, ..ChallengeWeights::default() };
+/// CityLearnConfig { weights, ..CityLearnConfig::default() }.validate()?;
+/// // No other reward has weights.
+/// let error = CityLearnConfig { weights, reward: Reward::Marl, ..CityLearnConfig::default() }.validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`weights` must be left out unless"));
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChallengeWeights {
@@ -184,6 +222,14 @@ impl Default for ChallengeWeights {
 }
 
 /// Scaling of observations.
+///
+/// ```
+/// use brasa_citylearn::{CityLearnConfig, Observations};
+///
+/// let config: CityLearnConfig = serde_json::from_str(r#"{ "observations": "raw" }"#)?;
+/// assert_eq!(config.observations, Observations::Raw);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observations {

@@ -4,6 +4,16 @@ use brasa_power::{EnergyError, fail};
 use serde::{Deserialize, Serialize};
 
 /// A piecewise linear curve over `[0, 1]` through points.
+///
+/// ```
+/// use brasa_citylearn::Curve;
+///
+/// let efficiency = Curve::through("power_efficiency", &[(0.0, 0.5), (1.0, 1.0)])?;
+/// assert_eq!((efficiency.at(0.5), efficiency.at(1.0)), (0.75, 1.0));
+/// let error = Curve::through("power_efficiency", &[(0.0, 0.5)]).unwrap_err();
+/// assert!(error.to_string().starts_with("`power_efficiency` must have points whose first numbers rise from 0 to 1"));
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     start: f64,

@@ -29,6 +29,15 @@ use super::{
 const MOST: f32 = 1e9;
 
 /// A district as read from a data set; the same for every set of rules.
+///
+/// ```
+/// use brasa_citylearn::District;
+///
+/// let district = District::phase1()?;
+/// assert_eq!((district.buildings().len(), district.n_rows(), district.hours_per_step()), (5, 8760, 1.0));
+/// assert!(district.vehicles().is_empty());
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct District {
     pub(super) buildings: Vec<Building>,
@@ -51,6 +60,15 @@ pub struct District {
 }
 
 /// Options for reading a data set.
+///
+/// ```
+/// use brasa_citylearn::{District, LoadOptions};
+///
+/// let options = LoadOptions { random_seed: Some(7), ..LoadOptions::default() };
+/// // Another seed gives batteries with other parameters where the schema has none.
+/// assert_ne!(District::load("phase1", options)?, District::phase1()?);
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoadOptions {
     /// Seed of the device parameters that are missing in the schema, instead of the schema's seed.
@@ -60,6 +78,17 @@ pub struct LoadOptions {
 }
 
 /// The constants of one building.
+///
+/// ```
+/// use brasa_citylearn::{Building, District};
+///
+/// let district = District::phase1()?;
+/// let building: &Building = &district.buildings()[0];
+/// assert_eq!(building.name, "Building_1");
+/// assert_eq!(building.actions, ["electrical_storage"]);
+/// assert!(building.pv_kw > 0.0);
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Building {
     /// Its name in the schema.

@@ -10,6 +10,13 @@ use serde::Serialize;
 use super::comfort::{Comfort, ComfortFigure, FIGURES};
 
 /// A figure with and without control.
+///
+/// ```
+/// use brasa_citylearn::Pair;
+///
+/// assert_eq!(Pair { control: 80.0, baseline: 100.0 }.ratio(), Some(0.8));
+/// assert_eq!(Pair { control: 1.0, baseline: 0.0 }.ratio(), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Pair {
     /// With control.
@@ -34,6 +41,20 @@ impl Pair {
 }
 
 /// Sums of one building.
+///
+/// ```
+/// # use brasa_citylearn::{CityLearn, CityLearnConfig};
+/// # use brasa_env::Who;
+/// # let district = CityLearn::new(CityLearnConfig::default())?;
+/// # let indicators = district.indicators(&district.record(Who::Baseline("rule-based"), 7)?);
+/// use brasa_citylearn::BuildingIndicators;
+///
+/// // `indicators` are of a year with the rule-based controller.
+/// let building: &BuildingIndicators = &indicators.buildings[0];
+/// assert_eq!(building.name, "Building_1");
+/// assert!(building.cost.ratio() < Some(1.0) && building.comfort.is_none());
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct BuildingIndicators {
     /// The building.
@@ -51,6 +72,18 @@ pub struct BuildingIndicators {
 }
 
 /// Indicators of a run.
+///
+/// ```
+/// use brasa_citylearn::{CityLearn, CityLearnConfig, Indicators};
+/// use brasa_env::Who;
+///
+/// let district = CityLearn::new(CityLearnConfig::default())?;
+/// let recording = district.record(Who::Baseline("rule-based"), 7)?;
+/// let indicators: Indicators = district.indicators(&recording);
+/// // Better than a district without storage.
+/// assert!(indicators.challenge_score() < Some(1.0));
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Indicators {
     /// Indicators per building.
@@ -68,6 +101,20 @@ pub struct Indicators {
 }
 
 /// One of a building's figures.
+///
+/// ```
+/// # use brasa_citylearn::{CityLearn, CityLearnConfig};
+/// # use brasa_env::Who;
+/// # let district = CityLearn::new(CityLearnConfig::default())?;
+/// # let indicators = district.indicators(&district.record(Who::Baseline("rule-based"), 7)?);
+/// use brasa_citylearn::BuildingFigure;
+///
+/// // `indicators` are of a year with the rule-based controller.
+/// let cost: BuildingFigure = |building| building.cost;
+/// let sum: f64 = indicators.buildings.iter().map(|building| cost(building).control).sum();
+/// assert!((indicators.district(cost).control - sum).abs() < 1e-9);
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 pub type BuildingFigure = fn(&BuildingIndicators) -> Pair;
 
 impl Indicators {

@@ -15,6 +15,19 @@ use super::{
 };
 
 /// Record of one episode over the complete data.
+///
+/// ```
+/// use brasa_citylearn::{CityLearn, CityLearnConfig, Recording};
+/// use brasa_env::Who;
+///
+/// let district = CityLearn::new(CityLearnConfig::default())?;
+/// let year: Recording = district.record(Who::Baseline("rule-based"), 7)?;
+/// // A row for each hour and a column for each building.
+/// assert_eq!(year.net_kwh.dim(), (8760, 5));
+/// assert!(year.soc.iter().all(|soc| (0.0..=1.0).contains(soc)));
+/// assert!(year.ledger().bus_residual_kwh().abs() < 1e-3);
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
     /// Row of the data of the first step.

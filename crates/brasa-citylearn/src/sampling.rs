@@ -7,6 +7,15 @@ use md5::{Digest, Md5};
 use rand_mt::Mt;
 
 /// The uniform number in `[0, 1)` of all sampled parameters of a device.
+///
+/// ```
+/// use brasa_citylearn::DeviceDraw;
+///
+/// // As `numpy.random.RandomState(0).random_sample()`, which gives 0.5488 with this seed.
+/// let draw = DeviceDraw::from_seed(0);
+/// assert!((draw.uniform(0.0, 1.0) - 0.5488).abs() < 1e-4);
+/// assert!((draw.uniform(10.0, 20.0) - 15.488).abs() < 1e-3);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceDraw(f64);
 
@@ -61,6 +70,15 @@ impl DeviceDraw {
 ///
 /// The digests of the growing text are added up as integers, times `random_seed + 1`; the first nine
 /// decimal digits are the seed.
+///
+/// ```
+/// use brasa_citylearn::device_seed;
+///
+/// let seed = |building| device_seed(0, building, "electrical_storage", "citylearn.energy_model.Battery");
+/// // Every device has a seed of nine digits.
+/// assert_eq!(seed("Building_1").to_string().len(), 9);
+/// assert_ne!(seed("Building_1"), seed("Building_2"));
+/// ```
 pub fn device_seed(random_seed: u64, building: &str, device: &str, device_type: &str) -> u32 {
     seed_of(random_seed, building, "citylearn.citylearn.Building", device, device_type)
 }

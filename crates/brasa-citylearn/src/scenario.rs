@@ -58,6 +58,16 @@ fn ratio(ratio: Option<f64>) -> Measured {
 }
 
 /// A district with one configuration.
+///
+/// ```
+/// use brasa_citylearn::{CityLearn, CityLearnConfig};
+/// use brasa_env::{EnvBatch, Scenario};
+///
+/// let district = CityLearn::new(CityLearnConfig { episode_steps: Some(168), ..CityLearnConfig::default() })?;
+/// assert_eq!(district.batch(0..4)?.spec().n_envs, 4);
+/// assert!(district.baselines().iter().any(|baseline| baseline.name == "rule-based"));
+/// # Ok::<(), brasa_citylearn::EnergyError>(())
+/// ```
 #[derive(Debug)]
 pub struct CityLearn {
     config: CityLearnConfig,

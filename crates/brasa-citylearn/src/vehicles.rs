@@ -15,6 +15,27 @@ use super::{
 };
 
 /// An electric vehicle.
+///
+/// ```
+/// use brasa_citylearn::{District, LoadOptions, Vehicle};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/citylearn_ev"))? {
+/// #     let path = entry?.path();
+/// #     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+/// #     if path.extension().is_some_and(|end| end == "gz") && !stem.ends_with(".bin") {
+/// #         let mut to = std::fs::File::create(dir.path().join(stem))?;
+/// #         std::io::copy(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path)?), &mut to)?;
+/// #     }
+/// # }
+/// // `dir` has a data set with electric vehicles.
+/// let options = LoadOptions { accept_unlikely_pv: true, ..LoadOptions::default() };
+/// let district = District::load(&dir.path().display().to_string(), options)?;
+/// let vehicles: &[Vehicle] = district.vehicles();
+/// assert!(!vehicles.is_empty());
+/// assert!(vehicles.iter().all(|vehicle| vehicle.battery.capacity_kwh > 0.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vehicle {
     /// Its name in the schema.
@@ -26,6 +47,27 @@ pub struct Vehicle {
 }
 
 /// A charger.
+///
+/// ```
+/// use brasa_citylearn::{Charger, District, LoadOptions};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/citylearn_ev"))? {
+/// #     let path = entry?.path();
+/// #     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+/// #     if path.extension().is_some_and(|end| end == "gz") && !stem.ends_with(".bin") {
+/// #         let mut to = std::fs::File::create(dir.path().join(stem))?;
+/// #         std::io::copy(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path)?), &mut to)?;
+/// #     }
+/// # }
+/// // `dir` has a data set with electric vehicles.
+/// let options = LoadOptions { accept_unlikely_pv: true, ..LoadOptions::default() };
+/// let district = District::load(&dir.path().display().to_string(), options)?;
+/// let chargers: &[Charger] = district.chargers();
+/// assert_eq!(chargers.len(), 4);
+/// assert!(chargers.iter().all(|charger| charger.building < district.buildings().len()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Charger {
     /// Its name in the schema.

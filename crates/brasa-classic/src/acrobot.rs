@@ -22,6 +22,17 @@ const MAX_SPEEDS_RAD_PER_S: [f64; 2] = [4.0 * PI, 9.0 * PI];
 /// The acrobot: actions 0, 1 and 2 are torques of -1, 0 and 1 Nm at the joint.
 ///
 /// Every step except the last has reward -1; the episode ends when the tip is one link length above the fixed end.
+///
+/// ```
+/// use brasa_classic::Acrobot;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (Acrobot::default(), Array1::zeros(6), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let step = env.step(array![2.0].view(), &mut rng, obs.view_mut());
+/// assert_eq!((step.reward, step.terminated), (-1.0, false));
+/// ```
 pub type Acrobot = RuleEnv<AcrobotRules, 4, 1, 6>;
 
 /// The rules of [`Acrobot`]. A state consists of the angle of the first link from hanging down and of the second from the first, in rad, and of
@@ -32,6 +43,18 @@ pub type Acrobot = RuleEnv<AcrobotRules, 4, 1, 6>;
 /// The task is Sutton's, "Generalization in Reinforcement Learning: Successful Examples Using Sparse Coarse
 /// Coding" (1996), with the dynamics of Sutton and Barto's book. Numbers and the order of operations are those of
 /// `Acrobot-v1` in [Gymnasium](https://gymnasium.farama.org/environments/classic_control/acrobot/).
+///
+/// ```
+/// use brasa_classic::AcrobotRules;
+/// use brasa_env::Rules;
+///
+/// // Both links hang down.
+/// assert_eq!(AcrobotRules.observe([0.0; 4]), [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+/// // Without a torque, they stay there.
+/// let after = AcrobotRules.step([0.0; 4], [1.0]);
+/// assert!(after.state.iter().all(|x| x.abs() < 1e-9));
+/// assert_eq!((after.reward, after.terminated), (-1.0, Some(false)));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct AcrobotRules;
 

@@ -5,6 +5,17 @@ use brasa_number::Number;
 use serde::{Deserialize, Serialize};
 
 /// The cart-pole: action 0 pushes to the left, 1 to the right; every step has reward 1, including the last.
+///
+/// ```
+/// use brasa_classic::CartPole;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (CartPole::default(), Array1::zeros(4), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let step = env.step(array![1.0].view(), &mut rng, obs.view_mut());
+/// assert_eq!((step.reward, step.terminated), (1.0, false));
+/// ```
 pub type CartPole = RuleEnv<CartPoleRules, 4, 1, 4>;
 
 /// The rules of the cart-pole. The defaults of its constants are those of `CartPole-v1`.
@@ -19,6 +30,17 @@ pub type CartPole = RuleEnv<CartPoleRules, 4, 1, 4>;
 ///
 /// A state consists of the position of the cart on the track in m (the middle is 0), its speed in m/s, the angle of the pole from upright in
 /// rad (clockwise is positive), and its angular speed in rad/s. They are observed as they are.
+///
+/// ```
+/// use brasa_classic::{CartPole, CartPoleRules};
+/// use brasa_env::Rules;
+///
+/// let rules = CartPoleRules { half_pole_length_m: 1.0, ..Default::default() };
+/// // The pole leans to the right by more than 12 degrees.
+/// assert_eq!(rules.step([0.0, 0.0, 0.25, 0.0], [1.0]).terminated, Some(true));
+/// let env = CartPole::new(rules);
+/// assert_eq!(env.rules().half_pole_length_m, 1.0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CartPoleRules {

@@ -11,12 +11,35 @@ const GRAVITY: f64 = 0.0025;
 /// The car with three actions: 0 pushes to the left, 1 does not push, 2 pushes to the right.
 ///
 /// Every step has reward -1; the episode ends at position 0.5.
+///
+/// ```
+/// use brasa_classic::MountainCar;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (MountainCar::default(), Array1::zeros(2), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let step = env.step(array![2.0].view(), &mut rng, obs.view_mut());
+/// assert_eq!((step.reward, step.terminated), (-1.0, false));
+/// ```
 pub type MountainCar = RuleEnv<MountainCarRules, 2, 1, 2>;
 
 /// The car with a continuous force, clipped to [-1, 1].
 ///
 /// The reward of a step is -0.1 times the square of the action *before* clipping, as in Gymnasium; position 0.45
 /// gives 100 and ends the episode. A force of 0 has return 0, a local optimum for learners with little exploration.
+///
+/// ```
+/// use brasa_classic::MountainCarContinuous;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (MountainCarContinuous::default(), Array1::zeros(2), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let step = env.step(array![0.5].view(), &mut rng, obs.view_mut());
+/// // A tenth of the square of the force.
+/// assert_eq!((step.reward, step.terminated), (-0.025, false));
+/// ```
 pub type MountainCarContinuous = RuleEnv<MountainCarContinuousRules, 2, 1, 2>;
 
 /// The rules of [`MountainCar`]. A state consists of the position along the valley, -1.2 to 0.6 with the bottom at -pi/6, and of its change
@@ -29,10 +52,28 @@ pub type MountainCarContinuous = RuleEnv<MountainCarContinuousRules, 2, 1, 2>;
 /// operations are those of `MountainCar-v0` and `MountainCarContinuous-v0` in
 /// [Gymnasium](https://gymnasium.farama.org/environments/classic_control/mountain_car/). The valley is
 /// `sin(3 position)`; there are no physical units.
+///
+/// ```
+/// use brasa_classic::MountainCarRules;
+/// use brasa_env::Rules;
+///
+/// // At the goal with a speed to the right.
+/// let after = MountainCarRules.step([0.49, 0.05], [2.0]);
+/// assert_eq!((after.reward, after.terminated), (-1.0, Some(true)));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct MountainCarRules;
 
 /// The rules of [`MountainCarContinuous`], with the states of [`MountainCarRules`].
+///
+/// ```
+/// use brasa_classic::MountainCarContinuousRules;
+/// use brasa_env::Rules;
+///
+/// // At the goal: 100, less the cost of the force.
+/// let after = MountainCarContinuousRules.step([0.44, 0.05], [1.0]);
+/// assert_eq!((after.reward, after.terminated), (100.0 - 0.1, Some(true)));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct MountainCarContinuousRules;
 

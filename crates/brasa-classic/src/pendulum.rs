@@ -10,6 +10,17 @@ use serde::{Deserialize, Serialize};
 ///
 /// The reward is `-(angle^2 + 0.1 speed^2 + 0.001 torque^2)` of the state *before* the step, the angle
 /// measured from upright in `[-pi, pi)`; it is in `[-16.274, 0]`.
+///
+/// ```
+/// use brasa_classic::Pendulum;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (Pendulum::default(), Array1::zeros(3), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let step = env.step(array![2.0].view(), &mut rng, obs.view_mut());
+/// assert!((-16.274..=0.0).contains(&step.reward) && !step.terminated);
+/// ```
 pub type Pendulum = RuleEnv<PendulumRules, 2, 1, 3>;
 
 /// The rules of the pendulum. The defaults of its constants are those of `Pendulum-v1`.
@@ -21,6 +32,17 @@ pub type Pendulum = RuleEnv<PendulumRules, 2, 1, 3>;
 /// float64 and returns float32. The task never terminates.
 ///
 /// A state consists of the angle from upright in rad, including full turns, and the angular speed in rad/s.
+///
+/// ```
+/// use brasa_classic::PendulumRules;
+/// use brasa_env::Rules;
+///
+/// let rules = PendulumRules { torque_limit_nm: 4.0, ..Default::default() };
+/// // Upright at rest, a torque costs a thousandth of its square.
+/// let after = rules.step([0.0, 0.0], [4.0]);
+/// assert!((after.reward + 0.016).abs() < 1e-8);
+/// assert_eq!(after.terminated, None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PendulumRules {

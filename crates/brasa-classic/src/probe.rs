@@ -25,6 +25,17 @@ fn unit_box(name: &str, width: usize, low: f32, high: f32) -> Space {
 /// One step, observation 0, reward 1 for any action.
 ///
 /// The value is 1. If it is not learned, check the value loss and the optimizer.
+///
+/// ```
+/// use brasa_classic::probe::ConstantReward;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (ConstantReward::default(), Array1::zeros(1), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let step = env.step(array![0.0].view(), &mut rng, obs.view_mut());
+/// assert_eq!((step.reward, step.terminated), (1.0, true));
+/// ```
 #[derive(Debug, Clone)]
 pub struct ConstantReward {
     action_space: Space,
@@ -34,6 +45,17 @@ pub struct ConstantReward {
 ///
 /// The value of an observation is the observation itself; the mean return is 0. If only the mean is
 /// learned, check the path of observations to the network.
+///
+/// ```
+/// use brasa_classic::probe::ObservationReward;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (ObservationReward::default(), Array1::zeros(1), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let step = env.step(array![0.0].view(), &mut rng, obs.view_mut());
+/// assert_eq!(step.reward, obs[0]);
+/// ```
 #[derive(Debug, Clone)]
 pub struct ObservationReward {
     action_space: Space,
@@ -45,6 +67,17 @@ pub struct ObservationReward {
 /// The value is `gamma` at observation 0 and 1 at observation 1. A value of 1 at both means a missing discount;
 /// a value of 0 at observation 0 means a missing bootstrap; values above 1 mean a bootstrap after
 /// the termination.
+///
+/// ```
+/// use brasa_classic::probe::DelayedReward;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (DelayedReward::default(), Array1::zeros(1), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let rewards = [0, 1].map(|_| env.step(array![0.0].view(), &mut rng, obs.view_mut()).reward);
+/// assert_eq!(rewards, [0.0, 1.0]);
+/// ```
 #[derive(Debug, Clone)]
 pub struct DelayedReward {
     action_space: Space,
@@ -177,6 +210,17 @@ impl Env for DelayedReward {
 ///
 /// The optimal policy always takes action 1 and has value 1; the uniform policy has value 0. If values are
 /// learned but the policy is not, check the advantage and the policy loss.
+///
+/// ```
+/// use brasa_classic::probe::ActionReward;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (ActionReward, Array1::zeros(1), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let reward = |action| env.step(array![action].view(), &mut rng, obs.view_mut()).reward;
+/// assert_eq!([0.0, 1.0].map(reward), [-1.0, 1.0]);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ActionReward;
 
@@ -212,6 +256,19 @@ impl Env for ActionReward {
 /// One step: the observation is one of `n` symbols (one-hot); choosing the same symbol has reward 1, any other 0.
 ///
 /// The optimal policy repeats the symbol and has value 1; the uniform policy has value `1 / n`.
+///
+/// ```
+/// use brasa_classic::probe::DiscreteIdentity;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (DiscreteIdentity::new(3), Array1::zeros(3), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let symbol = env.state();
+/// assert_eq!(obs[symbol], 1.0);
+/// let step = env.step(array![symbol as f32].view(), &mut rng, obs.view_mut());
+/// assert_eq!(step.reward, 1.0);
+/// ```
 #[derive(Debug, Clone)]
 pub struct DiscreteIdentity {
     n: usize,
@@ -278,6 +335,18 @@ impl Env for DiscreteIdentity {
 ///
 /// Actions are clipped to [-1, 1]. The optimal policy repeats the target and has value 0; the constant action
 /// 0 has value -1/3.
+///
+/// ```
+/// use brasa_classic::probe::ContinuousIdentity;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (ContinuousIdentity::default(), Array1::zeros(1), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let target = obs[0];
+/// let reward = |action| env.step(array![action].view(), &mut rng, obs.view_mut()).reward;
+/// assert_eq!([target, 0.0].map(reward), [0.0, -target.powi(2)]);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ContinuousIdentity {
     state: f32,
@@ -322,6 +391,19 @@ impl Env for ContinuousIdentity {
 ///
 /// The optimal policy repeats all and has value 1; the uniform policy has the mean of `1 / symbols` over
 /// the heads. Heads with mixed-up parameters or gradients cannot solve it.
+///
+/// ```
+/// use brasa_classic::probe::MultiDiscreteIdentity;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (MultiDiscreteIdentity::new(vec![2, 3]), Array1::zeros(5), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let symbols = env.state();
+/// // The second head is wrong.
+/// let action = array![symbols[0] as f32, ((symbols[1] + 1) % 3) as f32];
+/// assert_eq!(env.step(action.view(), &mut rng, obs.view_mut()).reward, 0.5);
+/// ```
 #[derive(Debug, Clone)]
 pub struct MultiDiscreteIdentity {
     heads: Vec<usize>,
@@ -395,6 +477,19 @@ impl Env for MultiDiscreteIdentity {
 /// does; all other rewards are 0.
 ///
 /// A policy that remembers has value 1, any other one half.
+///
+/// ```
+/// use brasa_classic::probe::Recall;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (Recall::new(2), Array1::zeros(1), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let repeated = if obs[0] > 0.0 { 1.0 } else { 0.0 };
+/// let rewards = [0, 1, 2].map(|_| env.step(array![repeated].view(), &mut rng, obs.view_mut()).reward);
+/// // The cue is no longer observed when it counts.
+/// assert_eq!((rewards, obs[0]), ([0.0, 0.0, 1.0], 0.0));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Recall {
     delay: u32,
@@ -458,6 +553,20 @@ impl Env for Recall {
 /// The illegal action has reward 10, so a learner that ignores the mask prefers it. The optimal legal
 /// policy chooses the next symbol and has value 1, the uniform legal policy `1 / (n - 1)`; a mean return
 /// above 1 proves that illegal actions were taken.
+///
+/// ```
+/// use brasa_classic::probe::MaskedIdentity;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (MaskedIdentity::new(3), Array1::zeros(3), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let mut mask = Array1::zeros(3);
+/// env.mask(mask.view_mut());
+/// assert_eq!(mask, 1.0 - &obs);
+/// let next = ((env.state() + 1) % 3) as f32;
+/// assert_eq!(env.step(array![next].view(), &mut rng, obs.view_mut()).reward, 1.0);
+/// ```
 #[derive(Debug, Clone)]
 pub struct MaskedIdentity {
     n: usize,

@@ -6,6 +6,25 @@ use std::sync::Arc;
 use crate::{Gpu, GpuState};
 
 /// A driver that reports GPUs: NVML, or GPUs that a test makes up. A `Vec<Gpu>` is a driver whose GPUs never change.
+///
+/// ```
+/// use brasa_device::{Gpu, GpuDriver, GpuState, Machine, with_driver};
+///
+/// /// A machine whose driver reports no GPU.
+/// struct NoGpu;
+///
+/// impl GpuDriver for NoGpu {
+///     fn gpus(&self) -> Vec<Gpu> {
+///         Vec::new()
+///     }
+///     fn state(&self, _index: u32) -> Option<GpuState> {
+///         None
+///     }
+/// }
+///
+/// assert_eq!(with_driver(NoGpu, || Machine::found().gpus), []);
+/// assert_eq!(NoGpu.free_before_use_gib(0), None);
+/// ```
 pub trait GpuDriver: Send + Sync {
     /// Every GPU, in the order of the driver, with its present state.
     fn gpus(&self) -> Vec<Gpu>;

@@ -39,6 +39,14 @@ pub struct GpuSettings {
 }
 
 /// Allocator of the memory of NVIDIA GPUs.
+///
+/// ```
+/// use brasa_device::{Allocator, GpuSettings};
+///
+/// let settings: GpuSettings = toml::from_str("allocator = \"async\"")?;
+/// assert_eq!(settings.allocator, Some(Allocator::Async));
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocator {
@@ -49,6 +57,14 @@ pub enum Allocator {
 }
 
 /// Which tensors get memory of exactly their size, which is kept until they are dropped.
+///
+/// ```
+/// use brasa_device::{GpuSettings, PersistentMemory};
+///
+/// let settings: GpuSettings = toml::from_str("persistent_memory = \"size-match\"")?;
+/// assert_eq!(settings.persistent_memory, Some(PersistentMemory::SizeMatch));
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PersistentMemory {
@@ -61,6 +77,17 @@ pub enum PersistentMemory {
 }
 
 /// How many kernels are timed before one is chosen.
+///
+/// ```
+/// use brasa_device::{AutotuneLevel, GpuSettings};
+///
+/// let settings = GpuSettings { autotune: Some(AutotuneLevel::Full), ..Default::default() };
+/// # #[cfg(not(feature = "autotune"))] {
+/// let error = settings.apply().unwrap_err();
+/// assert_eq!(error.to_string(), "`train.gpu.autotune` needs a program built with `--features autotune`");
+/// # }
+/// # assert!(!settings.is_unset());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AutotuneLevel {

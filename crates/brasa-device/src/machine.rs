@@ -23,6 +23,14 @@ pub struct Machine {
 }
 
 /// A processor with its memory.
+///
+/// ```
+/// use brasa_device::{Cpu, Machine};
+///
+/// let Cpu { n_threads, memory_gib, free_gib, .. } = Machine::found().cpu;
+/// assert!(n_threads >= 1);
+/// assert!(0.0 < free_gib && free_gib <= memory_gib);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cpu {
     /// The processor's own name; empty if unknown.
@@ -36,6 +44,26 @@ pub struct Cpu {
 }
 
 /// An NVIDIA GPU.
+///
+/// ```
+/// use brasa_device::{Gpu, GpuState};
+///
+/// let gpu = Gpu {
+///     index: 0,
+///     name: "Tesla T4".into(),
+///     memory_gib: 15.0,
+///     free_gib: 14.4,
+///     driver: "580.1".into(),
+///     # compute_capability: Some("7.5".into()),
+///     # n_cores: Some(2560),
+///     # max_clock_mhz: Some(1590.0),
+///     # max_memory_clock_mhz: Some(5001.0),
+///     # bus_bits: Some(256),
+///     state: GpuState::default(),
+/// };
+/// let profile = gpu.profile().expect("there is a profile of this kind of GPU");
+/// assert_eq!(profile.name, "t4");
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gpu {
     /// Its number, as in `cuda:1`.

@@ -23,6 +23,17 @@ use std::sync::{Mutex, TryLockError};
 pub struct Meter<A>(pub A);
 
 /// What a call of [`measure`] allocated, in bytes, all threads together.
+///
+/// ```
+/// use brasa_device::{Meter, Usage, measure};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+///
+/// let ((), usage) = measure(|| drop(vec![0u8; 5000]));
+/// let Usage { kept, peak, .. } = usage.expect("the allocator is installed");
+/// assert_eq!((kept, peak), (0, 5000));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// Memory that is still allocated at the end; less than 0 if older memory was freed.
@@ -39,6 +50,20 @@ pub struct Usage {
 
 /// Adds what a GPU would launch for this work to the measurement that runs, if one runs. The measurement is on the CPU, where nothing is
 /// launched.
+///
+/// ```
+/// use brasa_device::{Meter, count_launches, measure};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+///
+/// // A GPU would run this work as two kernels.
+/// let ((), usage) = measure(|| {
+///     # drop(vec![0u8; 8]);
+///     count_launches(2);
+/// });
+/// assert_eq!(usage.expect("the allocator is installed").launches, 2);
+/// ```
 pub fn count_launches(n: usize) {
     if COUNTING.load(Ordering::Relaxed) {
         LAUNCHES.fetch_add(n as u64, Ordering::Relaxed);
@@ -47,6 +72,21 @@ pub fn count_launches(n: usize) {
 
 /// Adds a matrix product of `flop` floating-point operations to the measurement that runs, if one runs, with the `launches` that it and what
 /// belongs to it are on a GPU.
+///
+/// ```
+/// use brasa_device::{Meter, count_product, measure};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+///
+/// // 8 rows through a layer of 64 x 32 weights, with the bias in a second kernel.
+/// let ((), usage) = measure(|| {
+///     # drop(vec![0u8; 8]);
+///     count_product(2 * 8 * 64 * 32, 2);
+/// });
+/// let usage = usage.expect("the allocator is installed");
+/// assert_eq!((usage.flop, usage.launches), (32_768, 2));
+/// ```
 pub fn count_product(flop: usize, launches: usize) {
     count_launches(launches);
     if COUNTING.load(Ordering::Relaxed) {
@@ -66,6 +106,12 @@ static MEASUREMENT: Mutex<()> = Mutex::new(());
 
 /// Calls `what` and counts what all threads allocate meanwhile. The usage is `None` if [`Meter`] is not the allocator of the
 /// program, or if another measurement runs.
+///
+/// ```
+/// // Without `Meter` as the allocator of the program, nothing is counted.
+/// let (sum, usage) = brasa_device::measure(|| (1..=10).sum::<u32>());
+/// assert_eq!((sum, usage), (55, None));
+/// ```
 pub fn measure<T>(what: impl FnOnce() -> T) -> (T, Option<Usage>) {
     let only = match MEASUREMENT.try_lock() {
         Ok(only) => only,

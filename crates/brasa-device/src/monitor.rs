@@ -11,6 +11,14 @@ use crate::machine::{GIB, n_threads};
 use crate::{Backend, Machine};
 
 /// The state of a GPU at one moment. Values that the GPU does not measure are `None`.
+///
+/// ```
+/// use brasa_device::GpuState;
+///
+/// let state = GpuState { used_gib: 2.5, busy: Some(0.8), ..Default::default() };
+/// let metrics: Vec<_> = state.metrics().collect();
+/// assert_eq!(metrics, [("gpu/memory_gib", 2.5), ("gpu/busy", 0.8)]);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct GpuState {
     /// Memory in use by all programs, in GiB.
@@ -43,6 +51,23 @@ impl GpuState {
 }
 
 /// Reads the state of a GPU while a run uses it.
+///
+/// ```
+/// use brasa_device::{Gpu, GpuMonitor, GpuState, with_driver};
+///
+/// # let gpu = Gpu {
+/// #     index: 0, name: "Tesla T4".into(), memory_gib: 15.0, free_gib: 14.4, compute_capability: None,
+/// #     driver: "580.1".into(), n_cores: None, max_clock_mhz: None, max_memory_clock_mhz: None, bus_bits: None,
+/// #     state: GpuState::default(),
+/// # };
+/// // `gpu` is described by the test, so no hardware is needed.
+/// let gpu = Gpu { state: GpuState { power_w: Some(101.5), ..Default::default() }, ..gpu };
+/// with_driver(vec![gpu], || {
+///     let monitor = GpuMonitor::of("cuda:0").expect("the driver reports it");
+///     assert_eq!(monitor.state().and_then(|state| state.power_w), Some(101.5));
+///     assert!(GpuMonitor::of("cuda:1").is_none());
+/// });
+/// ```
 pub struct GpuMonitor {
     driver: Arc<dyn GpuDriver>,
     index: u32,
@@ -77,6 +102,16 @@ impl GpuMonitor {
 }
 
 /// Use of the processor and of host memory.
+///
+/// ```
+/// use brasa_device::{HostState, ProcessMonitor};
+///
+/// let state = ProcessMonitor::default().state();
+/// # if cfg!(target_os = "linux") {
+/// let HostState { busy, memory_gib } = state.expect("the operating system reports the process");
+/// assert!((0.0..=1.0).contains(&busy) && memory_gib > 0.0);
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct HostState {
     /// Share of the time of all threads that this process may use, 0 to 1.
@@ -86,6 +121,18 @@ pub struct HostState {
 }
 
 /// Reads what this process takes of the processor.
+///
+/// ```
+/// use brasa_device::ProcessMonitor;
+///
+/// let mut monitor = ProcessMonitor::default();
+/// let sum: f64 = (1..100_000).map(f64::from).sum();
+/// # if cfg!(target_os = "linux") {
+/// // The share of the time since the monitor was created.
+/// let busy = monitor.state().map(|state| state.busy);
+/// assert!(sum > 0.0 && busy.is_some_and(|busy| busy <= 1.0));
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ProcessMonitor {
     system: System,
@@ -127,6 +174,15 @@ impl ProcessMonitor {
 }
 
 /// Reads what all programs of this machine use.
+///
+/// ```
+/// use brasa_device::MachineMonitor;
+///
+/// let mut monitor = MachineMonitor::default();
+/// std::thread::sleep(std::time::Duration::from_millis(200));
+/// let state = monitor.state();
+/// assert!((0.0..=1.0).contains(&state.busy) && state.memory_gib > 0.0);
+/// ```
 #[derive(Debug)]
 pub struct MachineMonitor(System);
 
@@ -147,6 +203,17 @@ impl MachineMonitor {
 }
 
 /// Readings of a GPU and of this process as metrics of a run, at most one a second: a driver takes milliseconds to answer.
+///
+/// ```
+/// use brasa_device::RunMonitor;
+///
+/// let mut monitor = RunMonitor::of("cpu");
+/// std::thread::sleep(std::time::Duration::from_millis(110));
+/// # if cfg!(target_os = "linux") {
+/// let names: Vec<_> = monitor.metrics().iter().map(|(name, _)| *name).collect();
+/// assert_eq!(names, ["time/process_busy", "time/process_memory_gib"]);
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct RunMonitor {
     gpu: Option<GpuMonitor>,

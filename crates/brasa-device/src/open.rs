@@ -13,6 +13,14 @@ use crate::out_of_memory::text_of;
 use crate::{Machine, Precision, Profile, profile, profiles};
 
 /// The backends that Brasa is tested on.
+///
+/// ```
+/// use brasa_device::{Backend, profile};
+///
+/// assert_eq!(profile("rtx-4060")?.backend, Backend::Cuda);
+/// assert_eq!(Backend::Cuda.feature(), "cuda");
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backend {
@@ -25,6 +33,14 @@ pub enum Backend {
 }
 
 /// A device that cannot be opened.
+///
+/// ```
+/// use brasa_device::{DeviceError, open_named};
+///
+/// let error = open_named("gpu").unwrap_err();
+/// assert!(matches!(error, DeviceError::Unknown { .. }));
+/// assert!(error.to_string().ends_with("got `gpu` (a GPU is `cuda`, or `wgpu` for other makers)"));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DeviceError {
@@ -106,6 +122,16 @@ impl Backend {
 }
 
 /// Every backend, and whether it is compiled in.
+///
+/// ```
+/// use brasa_device::{Backend, backends};
+///
+/// let compiled = backends().into_iter().filter(|(_, is_compiled)| *is_compiled);
+/// let names: Vec<_> = compiled.map(|(backend, _)| backend.feature()).collect();
+/// # if cfg!(feature = "flex") {
+/// assert!(names.contains(&Backend::Flex.feature()));
+/// # }
+/// ```
 pub fn backends() -> [(Backend, bool); 3] {
     [
         (Backend::Flex, cfg!(feature = "flex")),
@@ -116,12 +142,28 @@ pub fn backends() -> [(Backend, bool); 3] {
 
 /// Name of the device that is best for training on this machine: the first NVIDIA GPU if a driver reports one and the backend is
 /// compiled in, else the processor.
+///
+/// ```
+/// let name = brasa_device::best_device();
+/// // `cuda:0` on a machine with an NVIDIA GPU and the feature `cuda`.
+/// assert!(name == "cpu" || name.starts_with("cuda:"));
+/// ```
 pub fn best_device() -> String {
     let gpu = cfg!(feature = "cuda").then(Machine::found).and_then(|machine| machine.gpus.first().cloned());
     gpu.map_or("cpu".to_owned(), |gpu| format!("cuda:{}", gpu.index))
 }
 
 /// Opens the first device of a profile.
+///
+/// ```
+/// use brasa_device::{open, profile, runs_on_host};
+///
+/// # #[cfg(feature = "flex")] {
+/// let device = open(&profile("cpu")?)?;
+/// assert!(runs_on_host(&device));
+/// # }
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 ///
 /// # Errors
 /// [`DeviceError`] if the backend is not compiled in or does not work on this machine.
@@ -131,6 +173,18 @@ pub fn open(profile: &Profile) -> Result<Device, DeviceError> {
 
 /// Opens a device by the name of a backend (`cpu`, `flex`, `cuda`, `cuda:1`, `wgpu`), of a profile (`rtx-4060`), or of a file with
 /// a profile (`my-card.toml`).
+///
+/// ```
+/// use brasa_device::{open_named, runs_on_host};
+///
+/// # #[cfg(feature = "flex")] {
+/// let device = open_named("cpu")?;
+/// assert!(runs_on_host(&device));
+/// # }
+/// // Only NVIDIA GPUs have numbers.
+/// assert!(open_named("cpu:1").is_err());
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 ///
 /// # Errors
 /// [`DeviceError`] if the name is unknown, the file cannot be used, the backend is not compiled in or does not work on this machine.
@@ -204,6 +258,16 @@ fn open_backend(backend: Backend, index: usize, name: &str) -> Result<Device, De
 }
 
 /// Whether the device is the CPU, where reading a tensor is a copy without waiting.
+///
+/// ```
+/// use brasa_device::{open_named, runs_on_host};
+///
+/// # #[cfg(feature = "flex")] {
+/// let device = open_named("cpu")?;
+/// assert!(runs_on_host(&device) && runs_on_host(&device.autodiff()));
+/// # }
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub fn runs_on_host(device: &Device) -> bool {
     #[cfg(feature = "flex")]
     if *device == Device::flex() {

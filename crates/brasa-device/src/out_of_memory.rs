@@ -29,6 +29,15 @@ impl DeviceError {
 
 /// Calls `work`. A backend panics if an allocation fails: such a panic becomes an error, others go on.
 ///
+/// ```
+/// use brasa_device::catch_out_of_memory;
+///
+/// assert_eq!(catch_out_of_memory(|| 5)?, 5);
+/// let error = catch_out_of_memory(|| panic!("can't allocate buffer of size: 99")).unwrap_err();
+/// assert_eq!(error.to_string(), "the device has too little memory: can't allocate buffer of size: 99");
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
+///
 /// # Errors
 /// [`DeviceError::OutOfMemory`].
 pub fn catch_out_of_memory<T>(work: impl FnOnce() -> T) -> Result<T, DeviceError> {

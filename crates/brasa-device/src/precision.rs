@@ -12,6 +12,18 @@ use crate::{DeviceError, Rates};
 ///
 /// The factors of a product are rounded to the format and its result is converted back (Micikevicius et al. 2018, "Mixed precision
 /// training"). This saves time only where a device multiplies the format faster, which usually needs large layers.
+///
+/// ```
+/// use brasa_device::{Precision, open_named};
+///
+/// # #[cfg(feature = "flex")] {
+/// let cpu = open_named("cpu")?;
+/// Precision::Bf16.check(&cpu)?;
+/// let error = Precision::Tf32.check(&cpu).unwrap_err();
+/// assert_eq!(error.to_string(), "`precision` must be one of f32, bf16, f16 on this device, got tf32");
+/// # }
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
@@ -123,6 +135,14 @@ pub fn autocast<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
 }
 
 /// The format of the innermost [`autocast`] on this thread.
+///
+/// ```
+/// use brasa_device::{Precision, autocast, precision};
+///
+/// assert_eq!(precision(), Precision::F32);
+/// let inner = autocast(Precision::F16, || autocast(Precision::Bf16, precision));
+/// assert_eq!(inner, Precision::Bf16);
+/// ```
 pub fn precision() -> Precision {
     CURRENT.get()
 }

@@ -50,6 +50,16 @@ pub struct Profile {
 }
 
 /// Peak rates of dense matrix products in TFLOP/s, with sums in 32 bits; `None` if a device has no such units.
+///
+/// ```
+/// use brasa_device::{Precision, profile};
+///
+/// let rates = profile("t4")?.tflops.expect("the data sheet has them");
+/// assert_eq!((rates.f32, rates.f16), (8.1, Some(65.0)));
+/// // Turing has no units for bf16.
+/// assert_eq!(Precision::Bf16.rate(&rates), None);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
@@ -88,11 +98,27 @@ static PROFILES: LazyLock<Vec<Profile>> =
     LazyLock::new(|| FILES.iter().map(|file| toml::from_str(file).expect("a test reads every file")).collect());
 
 /// The profiles that come with the crate.
+///
+/// ```
+/// use brasa_device::profiles;
+///
+/// let names: Vec<_> = profiles().iter().map(|profile| profile.name.as_str()).collect();
+/// assert_eq!(names[..3], ["cpu", "rtx-4060", "rtx-4060-laptop"]);
+/// ```
 pub fn profiles() -> &'static [Profile] {
     &PROFILES
 }
 
 /// The profile `name`, or the one in the file `name` if it ends with `.toml`.
+///
+/// ```
+/// use brasa_device::profile;
+///
+/// assert_eq!(profile("t4")?.bandwidth_gb_per_sec, Some(320.0));
+/// let error = profile("t5").unwrap_err();
+/// assert!(error.to_string().starts_with("`device` must be one of cpu, rtx-4060,"));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 ///
 /// # Errors
 /// [`DeviceError`] for an unknown name, and for a file that cannot be read or violates a rule.
@@ -107,6 +133,14 @@ pub fn profile(name: &str) -> Result<Profile, DeviceError> {
 }
 
 /// The GPU of this machine that [`crate::open_named`] opens for a name; `None` for another device, and without a driver.
+///
+/// ```
+/// use brasa_device::{gpu_of, with_driver};
+///
+/// // On a machine without GPUs, and for the processor.
+/// assert!(with_driver(Vec::new(), || gpu_of("cuda")).is_none());
+/// assert!(gpu_of("cpu").is_none());
+/// ```
 pub fn gpu_of(device: &str) -> Option<Gpu> {
     let Ok((Backend::Cuda, index)) = resolve(device) else { return None };
     Machine::found().gpus.into_iter().find(|gpu| gpu.index as usize == index)
@@ -114,6 +148,16 @@ pub fn gpu_of(device: &str) -> Option<Gpu> {
 
 /// The profile of a device: of its name, of the GPU that the driver reports for `cuda` and `cuda:1` ([`Profile::of_gpu`]), or that of
 /// the processor; `None` for a device without one. If the GPU is in this machine, no more memory is usable than other programs leave.
+///
+/// ```
+/// use brasa_device::{Backend, profile_of, with_driver};
+///
+/// let cpu = profile_of("flex")?.expect("the processor has a profile");
+/// assert_eq!((cpu.name.as_str(), cpu.backend), ("cpu", Backend::Flex));
+/// // The driver reports no GPU.
+/// assert_eq!(with_driver(Vec::new(), || profile_of("cuda"))?, None);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 ///
 /// # Errors
 /// [`DeviceError`] for an unknown name, and for a file that cannot be read or violates a rule.

@@ -7,6 +7,16 @@ const LAUNCH_SECS: f64 = 2e-6;
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// Work on tensors.
+///
+/// ```
+/// use brasa_device::{Load, profile};
+///
+/// // Reading and writing 32 GB at 320 GB/s.
+/// let load = Load { flop: 1e9, bytes: 32e9, ..Default::default() };
+/// let (secs, _) = profile("t4")?.least_secs(&load).expect("the profile has rates");
+/// assert_eq!(secs, 0.1);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
     /// Floating-point operations of products.
@@ -20,6 +30,16 @@ pub struct Load {
 }
 
 /// What bounds the time of a load.
+///
+/// ```
+/// use brasa_device::{Bound, Load, profile};
+///
+/// let t4 = profile("t4")?;
+/// let bound = |load: &Load| t4.least_secs(load).map(|(_, bound)| bound);
+/// assert_eq!(bound(&Load { flop: 1e12, bytes: 1e9, ..Default::default() }), Some(Bound::Arithmetic));
+/// assert_eq!(bound(&Load { flop: 1e6, launches: 100.0, ..Default::default() }), Some(Bound::Launches));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {

@@ -8,6 +8,15 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Settings of deep Q-learning. Defaults are those of Stable-Baselines3, except `double`.
+///
+/// ```
+/// use brasa_dqn::DqnConfig;
+///
+/// let config: DqnConfig = serde_json::from_str(r#"{ "double": false, "target_update_interval": 500 }"#)?;
+/// config.validate()?;
+/// assert_eq!((config.double, config.gamma), (false, 0.99));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DqnConfig {
@@ -51,6 +60,16 @@ pub struct DqnConfig {
 }
 
 /// Number of finished episodes of a run, and of steps in the current one.
+///
+/// ```
+/// use brasa_dqn::EpisodeClock;
+///
+/// let mut clock = EpisodeClock::default();
+/// for episode_end in [false, true, false] {
+///     clock.advance(episode_end);
+/// }
+/// assert_eq!(clock, EpisodeClock { episode: 1, step: 1 });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EpisodeClock {
     /// Finished episodes.
@@ -71,6 +90,14 @@ impl EpisodeClock {
 
 /// Exploration as in published code of user association: the probability of the greedy action is
 /// `min(max, min + increment * step * (episode + 1))`, with the step counted within the episode.
+///
+/// ```
+/// use brasa_dqn::{EpisodeClock, GreedyRamp};
+///
+/// let ramp = GreedyRamp { min: 0.0, max: 0.75, increment: 0.25 };
+/// let share = |episode, step| ramp.greedy_share(EpisodeClock { episode, step });
+/// assert_eq!([share(0, 0), share(0, 1), share(1, 1), share(0, 9)], [0.0, 0.25, 0.5, 0.75]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GreedyRamp {
@@ -110,6 +137,14 @@ impl Default for DqnConfig {
 }
 
 /// Invalid settings.
+///
+/// ```
+/// use brasa_dqn::{DqnConfig, DqnError};
+///
+/// let error = DqnConfig { tau: 0.0, ..Default::default() }.validate().unwrap_err();
+/// assert!(matches!(error, DqnError::Field(_)));
+/// assert_eq!(error.to_string(), "`tau` must be in (0, 1], got 0");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DqnError {

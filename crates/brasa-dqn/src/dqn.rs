@@ -30,6 +30,22 @@ use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
 /// - the loss is the Huber loss, and the gradient norm of each learner is clipped (Stable-Baselines3);
 /// - the period of the target network is in updates, not environment steps, so it does not depend on the number of
 ///   environments.
+///
+/// ```
+/// use brasa_core::Progress;
+/// # use brasa_core::env::{Space, named_rng};
+/// use brasa_dqn::{Dqn, DqnConfig};
+/// use brasa_nn::{QNetwork, QNetworkConfig};
+///
+/// # let device = brasa_device::open_named("cpu")?.autodiff();
+/// # let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
+/// let network = QNetwork::new(&QNetworkConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
+/// let learner = Dqn::new(network, DqnConfig { exploration_fraction: 0.5, ..Default::default() })?;
+/// // Exploration falls from 1 to 0.05 within half of the run.
+/// assert_eq!(learner.epsilon(Progress::new(0, 1000)), 1.0);
+/// assert!((learner.epsilon(Progress::new(500, 1000)) - 0.05).abs() < 1e-9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Dqn<N: ActionValues> {
     online: Trainable<N>,
@@ -234,12 +250,33 @@ impl<N: ActionValues + Module> Persist for Dqn<N> {
 /// - `reward`, `discount`: `[n_rows]`; `discount` is 0 after a terminal step
 /// - `next_value`: `[n_rows]`, the target network's value of the next action
 /// - output: `[n_rows]`
+///
+/// ```
+/// use brasa_dqn::td_target;
+/// use burn::tensor::Tensor;
+///
+/// # let device = brasa_device::open_named("cpu")?;
+/// let row = |values: [f32; 2]| Tensor::<1>::from_floats(values, &device);
+/// // The second transition ended its episode.
+/// let target = td_target(row([1.0, 1.0]), row([0.5, 0.0]), row([4.0, 9.0]));
+/// assert_eq!(target.to_data().to_vec::<f32>()?, [3.0, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_value: Tensor<1>) -> Tensor<1> {
     reward + discount * next_value
 }
 
 /// `w huber(Q(s, a) - y)` with `huber(d) = d^2 / 2` within 1 and `|d| - 1/2` outside (PyTorch's `smooth_l1_loss`), of the value of an action,
 /// from the target and the weight of the row; then the value.
+///
+/// ```
+/// use brasa_dqn::Huber;
+/// use brasa_number::RowLoss;
+///
+/// // Values of 1.5 and 4, both with the target 1 and the weight 1: quadratic near the target, linear far from it.
+/// assert_eq!(Huber.row([1.5], [1.0, 1.0]), [0.125, 1.5]);
+/// assert_eq!(Huber.row([4.0], [1.0, 1.0]), [2.5, 4.0]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Huber;
 

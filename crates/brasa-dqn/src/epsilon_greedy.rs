@@ -5,6 +5,27 @@ use brasa_core::{ActionValues, Explore, NetworkSizes, NoiseDistribution, NoiseSp
 use burn::tensor::Tensor;
 
 /// Takes the action with the highest value, and with probability `epsilon` a random legal action.
+///
+/// ```
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_core::{Explore, Obs, Policy};
+/// use brasa_dqn::EpsilonGreedy;
+/// use brasa_nn::{QNetwork, QNetworkConfig, draw_noise};
+/// # use burn::tensor::Tensor;
+///
+/// # let device = brasa_device::open_named("cpu")?;
+/// # let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
+/// let network = QNetwork::new(&QNetworkConfig::default(), &obs, &action, &device, &mut named_rng(0, "weights", 0))?;
+/// let policy = EpsilonGreedy { network, epsilon: 1.0 };
+/// let obs = Obs::new(Tensor::zeros([100, 2], &device));
+/// let noise = draw_noise(policy.noise(), 100, &mut named_rng(0, "noise", 0), &device);
+/// let (explored, ()) = policy.act(obs.clone(), Explore::Sample(noise));
+/// let (greedy, ()) = policy.act(obs, Explore::Greedy);
+/// // Equal observations have one best action, and random actions differ.
+/// assert_eq!(greedy.clone().min().to_data(), greedy.max().to_data());
+/// assert_ne!(explored.clone().min().to_data(), explored.max().to_data());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct EpsilonGreedy<N> {
     /// The Q-network, on the non-autodiff device.

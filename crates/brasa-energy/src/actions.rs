@@ -3,6 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 /// The share of the full power that a socket's action in [-1, 1] asks for.
+///
+/// ```
+/// use brasa_energy::iquitos::{IquitosConfig, SocketActions};
+///
+/// let config: IquitosConfig = serde_json::from_str(r#"{ "socket_actions": "hold-back" }"#)?;
+/// assert_eq!(config.socket_actions, SocketActions::HoldBack);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SocketActions {

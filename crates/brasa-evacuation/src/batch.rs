@@ -32,6 +32,21 @@ pub(crate) const INFO: [&str; 13] = [
 ];
 
 /// Buildings as a batch of environments; [`EvacuationSimulation`] describes them.
+///
+/// ```
+/// use brasa_env::{BatchSlabs, EnvBatch};
+/// use brasa_evacuation::{Evacuation, EvacuationBatch, EvacuationConfig};
+/// use ndarray::Array2;
+///
+/// let mut envs: EvacuationBatch = Evacuation::new(EvacuationConfig::default())?.batch(0..2);
+/// let mut slabs = BatchSlabs::new(envs.spec());
+/// envs.reset(7, &mut slabs)?;
+/// // Waiting is the last action, and always legal for a responder that is free.
+/// let wait = Array2::from_elem((2, 1), (slabs.mask.ncols() - 1) as f32);
+/// assert_eq!(slabs.mask.column(slabs.mask.ncols() - 1).to_vec(), [1.0, 1.0]);
+/// envs.step(wait.view(), &mut slabs)?;
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub type EvacuationBatch = Autoreset<EvacuationSimulation>;
 
 /// Environments in which responders sweep buildings.
@@ -55,6 +70,18 @@ pub type EvacuationBatch = Autoreset<EvacuationSimulation>;
 /// # Episodes
 /// End when the goal is reached, every responder is down, or the time is up. All three are terminal: whoever is inside at the
 /// time limit is lost, so nothing comes after it.
+///
+/// ```
+/// use brasa_env::EnvBatch;
+/// use brasa_evacuation::{Evacuation, EvacuationConfig, Layout};
+///
+/// // The batch of a scenario is this simulation with automatic resets.
+/// let envs = Evacuation::new(EvacuationConfig::default())?.batch(0..4);
+/// // One row per environment, and an action for each node of the office and to wait.
+/// assert_eq!((envs.spec().n_envs, envs.spec().n_agents), (4, 1));
+/// assert_eq!(envs.spec().action.n_actions(), Layout::office().nodes.len() + 1);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug)]
 pub struct EvacuationSimulation {
     worlds: Vec<World>,

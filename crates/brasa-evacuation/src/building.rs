@@ -12,6 +12,16 @@ const MAX_NODES: usize = 4096;
 const MAX_PEOPLE: usize = 50_000;
 
 /// A layout with what the simulation computes once.
+///
+/// ```
+/// use brasa_evacuation::{Building, Layout, RulesConfig};
+///
+/// let building = Building::new(Layout::office(), &RulesConfig::default())?;
+/// assert_eq!(building.n_nodes(), Layout::office().nodes.len());
+/// // A team of two is not faster than this.
+/// assert!(building.bound_ticks(2) > 0.0);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Building {
     pub(crate) layout: Layout,

@@ -7,6 +7,14 @@ use brasa_env::field;
 use crate::{EvacuationError, Mobility, Sweeps, Timing};
 
 /// Largest team.
+///
+/// ```
+/// use brasa_evacuation::{MAX_RESPONDERS, RulesConfig};
+///
+/// RulesConfig { responders: [1, MAX_RESPONDERS], ..RulesConfig::default() }.validate()?;
+/// assert!(RulesConfig { responders: [1, MAX_RESPONDERS + 1], ..RulesConfig::default() }.validate().is_err());
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 pub const MAX_RESPONDERS: usize = 8;
 
 /// Most ticks of an episode, of a way and of a search.
@@ -17,6 +25,16 @@ const MAX_ESCORTED: usize = 1000;
 const MAX_WEIGHT: f64 = 1e6;
 
 /// What happens inside a building, and what responders know and may do.
+///
+/// ```
+/// use brasa_evacuation::{HazardConfig, RulesConfig};
+///
+/// let hazards = HazardConfig { enabled: false, ..HazardConfig::default() };
+/// let rules = RulesConfig { responders: [1, 4], hazards, ..RulesConfig::default() };
+/// rules.validate()?;
+/// assert_eq!(rules.timeout_secs, 1200.0);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RulesConfig {
@@ -45,6 +63,15 @@ pub struct RulesConfig {
 }
 
 /// The condition of success.
+///
+/// ```
+/// use brasa_evacuation::{Goal, RulesConfig};
+///
+/// let rules: RulesConfig = serde_json::from_str(r#"{ "goal": "sweep" }"#)?;
+/// assert_eq!(rules.goal, Goal::Sweep);
+/// assert_eq!(RulesConfig::default().goal, Goal::AllClear);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
@@ -63,6 +90,14 @@ impl Goal {
 }
 
 /// The kind of decisions.
+///
+/// ```
+/// use brasa_evacuation::{Actions, RulesConfig};
+///
+/// let rules: RulesConfig = serde_json::from_str(r#"{ "actions": "primitive" }"#)?;
+/// assert_eq!(rules.actions, Actions::Primitive);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Actions {
@@ -74,6 +109,16 @@ pub enum Actions {
 }
 
 /// Knowledge of responders.
+///
+/// ```
+/// use brasa_evacuation::{KnowledgeConfig, RulesConfig};
+///
+/// let rules = |knowledge| RulesConfig { knowledge, ..RulesConfig::default() };
+/// rules(KnowledgeConfig { loss: 0.5, ..KnowledgeConfig::default() }).validate()?;
+/// let error = rules(KnowledgeConfig { loss: 1.5, ..KnowledgeConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().contains("`knowledge.loss`"), "{error}");
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KnowledgeConfig {
@@ -88,6 +133,14 @@ pub struct KnowledgeConfig {
 }
 
 /// Modes of knowledge.
+///
+/// ```
+/// use brasa_evacuation::{Knowledge, RulesConfig};
+///
+/// let rules: RulesConfig = serde_json::from_str(r#"{ "knowledge": { "mode": "local" } }"#)?;
+/// assert_eq!(rules.knowledge.mode, Knowledge::Local);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knowledge {
@@ -101,6 +154,16 @@ pub enum Knowledge {
 }
 
 /// Fire and smoke.
+///
+/// ```
+/// use brasa_evacuation::{HazardConfig, RulesConfig};
+///
+/// let rules = |hazards| RulesConfig { hazards, ..RulesConfig::default() };
+/// rules(HazardConfig { enabled: false, ..HazardConfig::default() }).validate()?;
+/// let error = rules(HazardConfig { spread_chance: 1.5, ..HazardConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().contains("`hazards.spread_chance`"), "{error}");
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HazardConfig {
@@ -137,6 +200,14 @@ pub struct HazardConfig {
 }
 
 /// Model of smoke.
+///
+/// ```
+/// use brasa_evacuation::{RulesConfig, Smoke};
+///
+/// let rules: RulesConfig = serde_json::from_str(r#"{ "hazards": { "smoke": "neighbors" } }"#)?;
+/// assert_eq!(rules.hazards.smoke, Smoke::Neighbors);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Smoke {
@@ -148,6 +219,16 @@ pub enum Smoke {
 }
 
 /// The people inside.
+///
+/// ```
+/// use brasa_evacuation::{OccupantConfig, RulesConfig};
+///
+/// let rules = |occupants| RulesConfig { occupants, ..RulesConfig::default() };
+/// rules(OccupantConfig { unaware_share: 0.0, ..OccupantConfig::default() }).validate()?;
+/// let error = rules(OccupantConfig { unaware_share: -0.1, ..OccupantConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().contains("`occupants.unaware_share`"), "{error}");
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OccupantConfig {
@@ -185,6 +266,16 @@ pub struct OccupantConfig {
 }
 
 /// The responders.
+///
+/// ```
+/// use brasa_evacuation::{CrewConfig, RulesConfig};
+///
+/// let rules = |crew| RulesConfig { crew, ..RulesConfig::default() };
+/// rules(CrewConfig { capacity: 4, ..CrewConfig::default() }).validate()?;
+/// let error = rules(CrewConfig { wait_secs: 0.0, ..CrewConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().contains("`crew.wait_secs`"), "{error}");
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CrewConfig {
@@ -204,6 +295,16 @@ pub struct CrewConfig {
 /// `T` is the proven lower bound of the building for this team, `w` are fractions of the total weight of all people,
 /// and the potential `F` is minus the remaining work (searches and the cheapest edges of rooms) divided by the team
 /// size and by `T`; 0 at the end.
+///
+/// ```
+/// use brasa_evacuation::{RewardConfig, RulesConfig};
+///
+/// let rules = |reward| RulesConfig { reward, ..RulesConfig::default() };
+/// rules(RewardConfig { death: 5.0, ..RewardConfig::default() }).validate()?;
+/// let error = rules(RewardConfig { death: f64::NAN, ..RewardConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().contains("`reward.death`"), "{error}");
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {

@@ -8,6 +8,17 @@ use crate::config::Actions;
 use crate::world::{NONE, World};
 
 /// A heuristic controller.
+///
+/// ```
+/// use brasa_env::{Evaluation, Scenario, Who};
+/// use brasa_evacuation::{Evacuation, EvacuationConfig, Rule};
+///
+/// let office = Evacuation::new(EvacuationConfig::default())?;
+/// assert!(Rule::ALL.iter().all(|rule| office.baselines().iter().any(|known| known.name == rule.name())));
+/// let outcomes = office.evaluate(Who::Baseline(Rule::Greedy.name()), &Evaluation::new(2, 7))?;
+/// assert_eq!(outcomes.len(), 2);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// Uniformly random legal actions.

@@ -5,6 +5,17 @@ use brasa_floorplan::FloorPlanError;
 use thiserror::Error;
 
 /// An error of an evacuation scenario.
+///
+/// ```
+/// use brasa_evacuation::{EvacuationError, Layout, SweepProblem, Sweeps, Timing, joint};
+///
+/// let daycare = Layout::daycare();
+/// let problem = SweepProblem::new(&daycare, &Timing::hops(), Sweeps::Once, &daycare.starts(2))?;
+/// let error = joint(&problem).unwrap_err();
+/// assert!(matches!(error, EvacuationError::TooLarge { .. }));
+/// assert!(error.to_string().ends_with("got 33 rooms and 2 responders"));
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EvacuationError {

@@ -20,6 +20,17 @@ use crate::{EvacuationError, GeneratorConfig, Layout, Split};
 pub(crate) const MAX_BUILDINGS: u64 = 10_000;
 
 /// Buildings and the rules in them.
+///
+/// ```
+/// use brasa_evacuation::EvacuationConfig;
+///
+/// let mut config = EvacuationConfig::default();
+/// config.rules.responders = [2, 4];
+/// config.validate()?;
+/// config.rules.timeout_secs = 0.0;
+/// assert!(config.validate().unwrap_err().to_string().starts_with("`timeout_secs` must be"));
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvacuationConfig {
@@ -47,6 +58,15 @@ impl EvacuationConfig {
 }
 
 /// Source of buildings.
+///
+/// ```
+/// use brasa_evacuation::{Buildings, Evacuation, EvacuationConfig, Reference};
+///
+/// let config: EvacuationConfig = serde_json::from_str(r#"{ "buildings": { "reference": "daycare" } }"#)?;
+/// assert_eq!(config.buildings, Buildings::Reference(Reference::Daycare));
+/// assert_eq!(Evacuation::new(config)?.buildings().len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Buildings {
@@ -65,6 +85,15 @@ impl Default for Buildings {
 }
 
 /// A pool of random buildings.
+///
+/// ```
+/// use brasa_evacuation::{Buildings, Evacuation, EvacuationConfig, GeneratedConfig};
+///
+/// let generated = GeneratedConfig { count: 3, ..GeneratedConfig::default() };
+/// let config = EvacuationConfig { buildings: Buildings::Generated(generated), ..EvacuationConfig::default() };
+/// assert_eq!(Evacuation::new(config)?.buildings().len(), 3);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeneratedConfig {
@@ -89,6 +118,14 @@ impl GeneratedConfig {
 }
 
 /// A reference building.
+///
+/// ```
+/// use brasa_evacuation::{NodeKind, Reference};
+///
+/// let rooms = [Reference::Office, Reference::Daycare, Reference::Warehouse]
+///     .map(|reference| reference.layout().of_kind(NodeKind::Room).count());
+/// assert_eq!(rooms, [6, 33, 15]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reference {
@@ -116,6 +153,18 @@ impl Reference {
 /// Its baselines are the heuristics of [`Rule::ALL`](crate::Rule::ALL) and a lower bound, which has no episode. The
 /// bound is called `optimum` if fire blocks no path, success is the sweep alone, and a plan that reaches the bound is
 /// known for every building; otherwise `bound`. A trace is a [`Trace`](crate::Trace).
+///
+/// ```
+/// use brasa_env::{EnvBatch, Evaluation, Scenario, Who};
+/// use brasa_evacuation::{Evacuation, EvacuationConfig};
+///
+/// let office = Evacuation::new(EvacuationConfig::default())?;
+/// assert_eq!(office.batch(0..8).spec().n_envs, 8);
+/// // Episodes of a heuristic, and the bound that no controller passes.
+/// let outcomes = office.evaluate(Who::Baseline("greedy"), &Evaluation::new(2, 7))?;
+/// assert!(outcomes.iter().all(|outcome| outcome.length > 0));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Evacuation {
     config: EvacuationConfig,

@@ -12,6 +12,16 @@ use crate::world::{Record, World};
 use crate::{Layout, NodeKind, Timing};
 
 /// Names of the features of a node, as far as the responder knows.
+///
+/// ```
+/// use brasa_evacuation::observe::NODE;
+/// use brasa_evacuation::{Evacuation, EvacuationConfig};
+///
+/// let office = Evacuation::new(EvacuationConfig::default())?;
+/// assert_eq!(office.columns().node, NODE.len());
+/// assert_eq!(NODE.iter().position(|name| *name == "swept"), Some(8));
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 pub const NODE: [&str; 24] = [
     "is_room",
     "is_hall",
@@ -40,19 +50,58 @@ pub const NODE: [&str; 24] = [
 ];
 
 /// Names of the features of the responder.
+///
+/// ```
+/// use brasa_evacuation::observe::AGENT;
+/// use brasa_evacuation::{Evacuation, EvacuationConfig};
+///
+/// // The first columns are building and node; the features of the responder follow.
+/// let office = Evacuation::new(EvacuationConfig::default())?;
+/// assert_eq!((office.columns().agent, AGENT[0]), (AGENT.len(), "health"));
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 pub const AGENT: [&str; 8] =
     ["health", "free_8", "time_per_bound_4", "escorting", "silence_60_s", "team_8", "active", "others_active"];
 
 /// Names of the true features of a node; present unless knowledge is full.
+///
+/// ```
+/// use brasa_evacuation::observe::PRIVILEGED;
+/// use brasa_evacuation::{Evacuation, EvacuationConfig, Knowledge};
+///
+/// let mut config = EvacuationConfig::default();
+/// assert_eq!(Evacuation::new(config.clone())?.columns().privileged, 0);
+/// config.rules.knowledge.mode = Knowledge::Local;
+/// assert_eq!(Evacuation::new(config)?.columns().privileged, PRIVILEGED.len());
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 pub const PRIVILEGED: [&str; 5] = ["true_fire", "true_smoke", "true_sweeps_left_2", "true_people_3", "true_helpless_3"];
 
 /// Names of the features of an edge.
+///
+/// ```
+/// use brasa_evacuation::observe::{EDGE, edges};
+/// use brasa_evacuation::{Layout, Timing};
+///
+/// let (_, _, features) = edges(&Layout::office(), &Timing::default())[0];
+/// assert_eq!(features.len(), EDGE.len());
+/// assert_eq!(EDGE[0], "length_10_m");
+/// ```
 pub const EDGE: [&str; 6] = ["length_10_m", "width_3_m", "slope_45_deg", "door", "fire_door", "time_10_s"];
 
 /// Times are clipped to this number of minutes, which also stands for closed paths.
 const LONGEST: f32 = 5.0;
 
 /// Columns of a row, by kind.
+///
+/// ```
+/// use brasa_evacuation::observe::Columns;
+/// use brasa_evacuation::{Evacuation, EvacuationConfig};
+///
+/// let columns: Columns = Evacuation::new(EvacuationConfig::default())?.columns();
+/// assert_eq!(columns.width(), 2 + columns.agent + columns.nodes * columns.node);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Columns {
     /// Nodes of the largest building.
@@ -96,6 +145,17 @@ impl Columns {
 }
 
 /// Features of every edge in both directions: source, destination, and the features of [`EDGE`].
+///
+/// ```
+/// use brasa_evacuation::observe::edges;
+/// use brasa_evacuation::{Layout, Timing};
+///
+/// let office = Layout::office();
+/// let edges = edges(&office, &Timing::default());
+/// // Both directions of each way.
+/// assert_eq!(edges.len(), 2 * office.edges.len());
+/// assert_eq!((edges[0].0, edges[0].1), (edges[1].1, edges[1].0));
+/// ```
 pub fn edges(layout: &Layout, timing: &Timing) -> Vec<(usize, usize, [f32; EDGE.len()])> {
     let both = layout.edges.iter().flat_map(|edge| {
         let figures = [

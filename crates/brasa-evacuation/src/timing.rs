@@ -6,6 +6,14 @@ use serde::{Deserialize, Serialize};
 use crate::{Edge, EvacuationError, Node};
 
 /// Time of walking along an edge.
+///
+/// ```
+/// use brasa_evacuation::{Edge, Motion, Timing};
+///
+/// let way = Edge::new(0, 1, 30.0, 1.2);
+/// let secs = |motion| Timing { motion, ..Timing::default() }.travel(&way);
+/// assert_eq!([secs(Motion::Metric), secs(Motion::Hop)], [20.0, 1.0]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Motion {
@@ -17,6 +25,14 @@ pub enum Motion {
 }
 
 /// Number of sweeps of a room.
+///
+/// ```
+/// use brasa_evacuation::{Layout, Sweeps};
+///
+/// let daycare = Layout::daycare();
+/// let nursery = daycare.nodes.iter().find(|node| node.high_risk).expect("there are nurseries");
+/// assert_eq!([Sweeps::Once, Sweeps::ByRisk].map(|sweeps| sweeps.required(nursery, 2)), [1, 2]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sweeps {
@@ -39,6 +55,17 @@ impl Sweeps {
 }
 
 /// Durations of walking and searching of a responder.
+///
+/// ```
+/// use brasa_evacuation::{Edge, Timing};
+///
+/// let timing = Timing { speed_m_per_s: 2.0, ..Timing::default() };
+/// timing.validate()?;
+/// let way = Edge::new(0, 1, 7.0, 1.2);
+/// // 3.5 s take four ticks of 1 s.
+/// assert_eq!((timing.travel(&way), timing.travel_ticks(&way, 1.0)), (3.5, 4));
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timing {

@@ -5,6 +5,17 @@ use brasa_floorplan::{Graph, Search};
 use crate::{Layout, Timing};
 
 /// The graph of a [`Layout`] with clear-air travel times.
+///
+/// ```
+/// use brasa_evacuation::{Layout, Timing, Topology};
+///
+/// let office = Layout::office();
+/// let topology = Topology::new(&office, &Timing::hops());
+/// let (room, exit) = (office.rooms().next().expect("a room"), office.exits().next().expect("an exit"));
+/// // As many ticks as ways.
+/// assert!(topology.distance(room, exit) >= 1.0);
+/// assert_eq!(topology.distance(room, exit), topology.distances_from(exit)[room]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     graph: Graph,

@@ -5,6 +5,19 @@ use serde::{Deserialize, Serialize};
 use crate::world::{End, PersonState, Recorder, Task, World};
 
 /// An episode with one frame per tick; frame 0 is the alarm.
+///
+/// ```
+/// use brasa_env::{Evaluation, Scenario, Who};
+/// use brasa_evacuation::{Evacuation, EvacuationConfig, Trace};
+///
+/// let office = Evacuation::new(EvacuationConfig::default())?;
+/// let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 5) };
+/// let outcome = office.evaluate(Who::Baseline("greedy"), &evaluation)?.remove(0);
+/// let trace = outcome.trace.as_ref().and_then(|trace| trace.downcast_ref::<Trace>()).expect("it was asked for");
+/// assert_eq!(trace.building, "office");
+/// assert_eq!(trace.decisions.len() as u64, outcome.length);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Trace {
     /// Length of a tick, in s.
@@ -22,6 +35,25 @@ pub struct Trace {
 }
 
 /// A decision.
+///
+/// ```
+/// # use brasa_env::{Evaluation, Scenario, Who};
+/// # use brasa_evacuation::{Evacuation, EvacuationConfig};
+/// # let mut config = EvacuationConfig::default();
+/// # config.rules.hazards.enabled = false;
+/// # let office = Evacuation::new(config)?;
+/// # let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 5) };
+/// # let outcome = office.evaluate(Who::Baseline("greedy"), &evaluation)?.remove(0);
+/// # let trace = outcome.trace.as_ref().and_then(|trace| trace.downcast_ref::<brasa_evacuation::Trace>());
+/// # let trace = trace.expect("it was asked for");
+/// use brasa_evacuation::DecisionFrame;
+///
+/// // `trace` is of an episode in the office. Both responders decide at the alarm.
+/// let first: Vec<DecisionFrame> = trace.decisions.iter().copied().filter(|decision| decision.tick == 0).collect();
+/// let responders: Vec<u16> = first.iter().map(|decision| decision.responder).collect();
+/// assert_eq!(responders, [0, 1]);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionFrame {
     /// The tick.
@@ -33,6 +65,25 @@ pub struct DecisionFrame {
 }
 
 /// One tick.
+///
+/// ```
+/// # use brasa_env::{Evaluation, Scenario, Who};
+/// # use brasa_evacuation::{Evacuation, EvacuationConfig};
+/// # let mut config = EvacuationConfig::default();
+/// # config.rules.hazards.enabled = false;
+/// # let office = Evacuation::new(config)?;
+/// # let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 5) };
+/// # let outcome = office.evaluate(Who::Baseline("greedy"), &evaluation)?.remove(0);
+/// # let trace = outcome.trace.as_ref().and_then(|trace| trace.downcast_ref::<brasa_evacuation::Trace>());
+/// # let trace = trace.expect("it was asked for");
+/// use brasa_evacuation::Frame;
+///
+/// // `trace` is of an episode without fire.
+/// let last: &Frame = trace.frames.last().expect("an episode has frames");
+/// assert!(last.fire.iter().all(|intensity| *intensity == 0.0));
+/// assert_eq!(last.crew.len(), 2);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
     /// Intensity of fire at each node.
@@ -50,6 +101,24 @@ pub struct Frame {
 }
 
 /// A responder at one tick.
+///
+/// ```
+/// # use brasa_env::{Evaluation, Scenario, Who};
+/// # use brasa_evacuation::{Evacuation, EvacuationConfig};
+/// # let mut config = EvacuationConfig::default();
+/// # config.rules.hazards.enabled = false;
+/// # let office = Evacuation::new(config)?;
+/// # let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 5) };
+/// # let outcome = office.evaluate(Who::Baseline("greedy"), &evaluation)?.remove(0);
+/// # let trace = outcome.trace.as_ref().and_then(|trace| trace.downcast_ref::<brasa_evacuation::Trace>());
+/// # let trace = trace.expect("it was asked for");
+/// use brasa_evacuation::CrewFrame;
+///
+/// // `trace` is of an episode without fire.
+/// let crew: &Vec<CrewFrame> = &trace.frames[0].crew;
+/// assert!(crew.iter().all(|responder| responder.health == 100.0 && responder.escorting == 0));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CrewFrame {
     /// Where it is, or where it came from.
@@ -67,6 +136,25 @@ pub struct CrewFrame {
 }
 
 /// What a responder does.
+///
+/// ```
+/// # use brasa_env::{Evaluation, Scenario, Who};
+/// # use brasa_evacuation::{Evacuation, EvacuationConfig};
+/// # let mut config = EvacuationConfig::default();
+/// # config.rules.hazards.enabled = false;
+/// # let office = Evacuation::new(config)?;
+/// # let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 5) };
+/// # let outcome = office.evaluate(Who::Baseline("greedy"), &evaluation)?.remove(0);
+/// # let trace = outcome.trace.as_ref().and_then(|trace| trace.downcast_ref::<brasa_evacuation::Trace>());
+/// # let trace = trace.expect("it was asked for");
+/// use brasa_evacuation::Doing;
+///
+/// // `trace` is of an episode in the office.
+/// let ticks = |doing| trace.frames.iter().filter(|frame| frame.crew[0].doing == doing).count();
+/// assert!(ticks(Doing::Walk) > 0 && ticks(Doing::Search) > 0);
+/// assert_eq!(ticks(Doing::Down), 0);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doing {
@@ -81,6 +169,25 @@ pub enum Doing {
 }
 
 /// A person at one tick.
+///
+/// ```
+/// # use brasa_env::{Evaluation, Scenario, Who};
+/// # use brasa_evacuation::{Evacuation, EvacuationConfig};
+/// # let mut config = EvacuationConfig::default();
+/// # config.rules.hazards.enabled = false;
+/// # let office = Evacuation::new(config)?;
+/// # let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 5) };
+/// # let outcome = office.evaluate(Who::Baseline("greedy"), &evaluation)?.remove(0);
+/// # let trace = outcome.trace.as_ref().and_then(|trace| trace.downcast_ref::<brasa_evacuation::Trace>());
+/// # let trace = trace.expect("it was asked for");
+/// use brasa_evacuation::{Layout, PersonFrame};
+///
+/// // `trace` is of an episode in the office. At the alarm, people are where they work.
+/// let people: &Vec<PersonFrame> = &trace.frames[0].people;
+/// let layout = Layout::office();
+/// assert!(people.iter().zip(&layout.occupants).all(|(person, occupant)| usize::from(person.node) == occupant.node));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PersonFrame {
     /// Where it is, or where it came from.

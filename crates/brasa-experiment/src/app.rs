@@ -21,6 +21,18 @@ use crate::sweep::end_with_sweep;
 use crate::{Experiment, ExperimentError, catalog, commands, suggest};
 
 /// The scenarios, algorithms and networks of a program.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_experiment::{NoSettings, Registry, ScenarioEntry};
+///
+/// let mut registry = registry();
+/// let make = |_: NoSettings| Ok::<_, std::convert::Infallible>(brasa_classic::Classic::mountain_car());
+/// registry.scenario(ScenarioEntry::new("hill", make));
+/// let names: Vec<_> = registry.scenario_names().collect();
+/// assert_eq!(names, ["pole", "hill"]);
+/// ```
 #[derive(Debug, Default)]
 pub struct Registry {
     pub(crate) scenarios: Vec<ScenarioEntry>,
@@ -207,6 +219,20 @@ fn print(text: &str) -> Result<(), ExperimentError> {
 
 /// A program with the subcommands `train`, `check`, `plan`, `eval`, `baseline`, `compare`, `sweep`, `search`, `report`, `export`, `import`, `devices`, `list`, `new`, `schema`,
 /// `completions` and `man`.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_experiment::App;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let config = written(dir.path());
+/// // `registry()` has the scenario `pole`; `main` would read the arguments of the process.
+/// let app = App::new("room").with(registry());
+/// let text = app.run_from(["room", "baseline", "--episodes", "2", &config])?;
+/// assert!(text.contains("rule-based"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use]
 pub struct App {

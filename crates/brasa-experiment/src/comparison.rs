@@ -20,6 +20,26 @@ use crate::{Experiment, ExperimentError};
 pub const TRAINED: &str = "trained";
 
 /// The episodes of a baseline, or of the policy.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_classic::Classic;
+/// use brasa_experiment::{App, ControllerOutcomes, NoSettings, Remark, ScenarioEntry};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let config = written(dir.path());
+/// let make = |_: NoSettings| Ok::<_, std::convert::Infallible>(Classic::cart_pole());
+/// let entry = ScenarioEntry::new("pole", make);
+/// let entry = entry.remark(|_, context| {
+///     let ControllerOutcomes { name, kind, outcomes } = &context.played[0];
+///     assert!(kind.is_some() && outcomes.len() == 3);
+///     Ok(Remark { text: format!("The first baseline is {name}."), ..Default::default() })
+/// });
+/// let app = App::new("room").with(registry()).scenario(entry);
+/// assert!(app.run_from(["room", "baseline", "--episodes", "3", &config])?.contains("The first baseline is "));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct ControllerOutcomes {
     /// Name of the row.
@@ -235,7 +255,7 @@ pub(crate) fn references(figures: &[Figure]) -> String {
 
 /// The results of the baselines and the policy, in the order of reports.
 #[derive(Debug)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// The figures of the scenario.
     pub figures: Vec<Figure>,
     /// One row per baseline, then the policy.
@@ -539,6 +559,12 @@ pub(crate) fn races(row: &Row) -> bool {
 }
 
 /// Formats a number with 0, 1 or 3 decimals, depending on its size, and with separated thousands.
+///
+/// ```
+/// use brasa_experiment::number;
+///
+/// assert_eq!([0.12345, 12.345, 12345.0].map(number), ["0.123", "12.3", "12,345"]);
+/// ```
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         x if x >= 1000.0 => 0,

@@ -13,6 +13,17 @@ use brasa_train::{CheckpointError, RunDirError, TrainError};
 use crate::output::is_of_path;
 
 /// An error of the command, by its cause.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_experiment::ExperimentError;
+///
+/// let error = registry().parse("[scenario.pole]\n[learner]\nn_step = 64\n", "room.toml", &[]).unwrap_err();
+/// assert!(matches!(error, ExperimentError::Input(_)));
+/// assert!(error.to_string().contains("n_step"));
+/// assert_eq!(error.exit_code(), std::process::ExitCode::from(2));
+/// ```
 #[derive(Debug)]
 pub enum ExperimentError {
     /// The user's input is wrong: exit code 2.

@@ -18,6 +18,20 @@ pub(crate) const SCENARIO: &str = "scenario";
 pub(crate) const TRAIN: &str = "train";
 
 /// A scenario, an algorithm and the settings of training.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_experiment::Experiment;
+///
+/// let registry = registry();
+/// let text = "[scenario.pole]\n[learner]\nn_steps = 64\n";
+/// let experiment: Experiment<'_> = registry.parse(text, "room.toml", &["train.seed=5".to_owned()])?;
+/// assert_eq!((experiment.algorithm.as_str(), experiment.train.seed), ("learner", 5));
+/// // All defaults are written out.
+/// assert!(experiment.to_toml().contains("gamma = 0.99"));
+/// # Ok::<(), brasa_experiment::ExperimentError>(())
+/// ```
 pub struct Experiment<'a> {
     pub(crate) entry: &'a ScenarioEntry,
     /// The scenario.

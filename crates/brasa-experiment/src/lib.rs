@@ -61,7 +61,7 @@ mod video;
 mod way;
 
 pub use app::{App, Registry};
-pub use comparison::{Comparison, ControllerOutcomes, number};
+pub use comparison::{ControllerOutcomes, number};
 pub use error::ExperimentError;
 pub use experiment::Experiment;
 pub use load::load_policy;
@@ -69,10 +69,10 @@ pub use need::{FinalComparison, Need, Part, Phase};
 pub use policy::LoadedPolicy;
 pub use registry::{
     Algorithm, Algorithms, BoxedEnv, ExperimentObs, ExtraCommand, MakeEnv, NetworkContext, NetworkKind, NetworkPlan,
-    Networks, NoSettings, Plan, PolicyContext, Remark, RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry,
-    Sections, Settings, Size, SizeOf, Template, TensorForm,
+    NoSettings, Plan, PolicyContext, Remark, RemarkContext, ReplayLearner, RolloutLearner, ScenarioEntry, Sections,
+    Settings, Size, SizeOf, Template, TensorForm,
 };
 pub use report::{Section, SectionContext};
-pub use session::{Context, Session, Trained};
+pub use session::{Context, Session};
 pub use source::Source;
 pub use train_config::{EnvDevice, OnNan, OnOom, TrainConfig};

@@ -63,6 +63,21 @@ pub(crate) fn refuse_programs(
 /// and network in `registry`: the `config.toml` of the run names them. It may also name a program, such as a Python interpreter, which is started:
 /// load only runs that you trust.
 ///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_experiment::load_policy;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let run = trained(dir.path());
+/// // `run` is the directory of a run of 256 steps.
+/// let policy = load_policy(&registry(), &run, &brasa_device::open_named("cpu")?)?;
+/// assert_eq!(policy.env_steps(), Some(256));
+/// let action = policy.act_one(&[0.0, 0.0, 0.1, 0.0], None)?;
+/// assert!(action == [0.0] || action == [1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// [`ExperimentError`] if there is no run, its experiment has a name that is not registered, or no checkpoint is complete.
 pub fn load_policy(

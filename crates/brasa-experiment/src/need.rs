@@ -14,6 +14,22 @@ use crate::session::Context;
 use crate::{Experiment, ExperimentError};
 
 /// What a run needs of a device.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// # use brasa_device::{Meter, profile};
+/// # #[global_allocator]
+/// # static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+/// use brasa_experiment::Need;
+///
+/// let registry = registry();
+/// let experiment = registry.parse(CONFIG, "room.toml", &[])?;
+/// let need = Need::of(&experiment, &profile("t4")?)?.expect("`Meter` is the allocator of this program");
+/// assert_eq!(need.profile, "t4");
+/// assert!(need.fits() && need.bytes < 1e9);
+/// # Ok::<(), brasa_experiment::ExperimentError>(())
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct Need {
     /// Memory and work, measured on small parts of the run.
@@ -37,6 +53,23 @@ pub struct Need {
 }
 
 /// What the final comparison needs of the host.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// # use brasa_device::{Meter, profile};
+/// # #[global_allocator]
+/// # static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+/// use brasa_experiment::{FinalComparison, Need};
+///
+/// let registry = registry();
+/// let experiment = registry.parse(CONFIG, "room.toml", &[])?;
+/// let need = Need::of(&experiment, &profile("cpu")?)?.expect("`Meter` is the allocator of this program");
+/// // The baselines of this scenario need no memory worth naming.
+/// let comparison: Option<FinalComparison> = need.comparison;
+/// assert!(comparison.is_none());
+/// # Ok::<(), brasa_experiment::ExperimentError>(())
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct FinalComparison {
     /// Bytes, roughly.
@@ -65,6 +98,22 @@ impl FinalComparison {
 }
 
 /// Memory for a purpose.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// # use brasa_device::{Meter, profile};
+/// # #[global_allocator]
+/// # static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+/// use brasa_experiment::{Need, Part};
+///
+/// let registry = registry();
+/// let experiment = registry.parse(CONFIG, "room.toml", &[])?;
+/// let need = Need::of(&experiment, &profile("t4")?)?.expect("`Meter` is the allocator of this program");
+/// let rollout: Option<&Part> = need.parts.iter().find(|part| part.name == "rollout");
+/// assert_eq!(rollout.and_then(|part| part.key.as_deref()), Some("learner.n_steps"));
+/// # Ok::<(), brasa_experiment::ExperimentError>(())
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct Part {
     /// The purpose.
@@ -78,6 +127,22 @@ pub struct Part {
 }
 
 /// A phase of a run.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// # use brasa_device::{Meter, profile};
+/// # #[global_allocator]
+/// # static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+/// use brasa_experiment::{Need, Phase};
+///
+/// let registry = registry();
+/// let experiment = registry.parse(CONFIG, "room.toml", &[])?;
+/// let need = Need::of(&experiment, &profile("cpu")?)?.expect("`Meter` is the allocator of this program");
+/// let secs = |phase: &Phase| phase.times * phase.secs;
+/// assert!(need.phases.iter().all(|phase| secs(phase) >= 0.0 && phase.bound.is_none()));
+/// # Ok::<(), brasa_experiment::ExperimentError>(())
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct Phase {
     /// What it does.

@@ -20,6 +20,23 @@ use crate::registry::PolicyContext;
 /// A trained policy of any algorithm and network. It acts without exploration.
 ///
 /// Several threads can use it at a time.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_experiment::load_policy;
+/// use ndarray::Array2;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let run = trained(dir.path());
+/// let policy = load_policy(&registry(), &run, &brasa_device::open_named("cpu")?)?;
+/// let actions = policy.act(Array2::zeros((3, 4)).view(), None)?;
+/// assert_eq!(actions.dim(), (3, 1));
+/// // The policy as a list of layers acts alike.
+/// let exported = policy.exported()?;
+/// assert_eq!(exported.about.obs.len(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct LoadedPolicy {
     actor: Box<dyn Actor>,

@@ -16,6 +16,61 @@ use crate::policy::{Adapt, LoadedPolicy};
 use crate::registry::{BoxedEnv, ExperimentObs, NetworkContext, PolicyContext};
 
 /// The input for the training of an algorithm.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// # use brasa_core::{Obs, OnPolicyLearner};
+/// # use brasa_nn::ActorCriticRole;
+/// # use brasa_train::{Checkpoint, OnPolicy, restore_policy};
+/// # use std::path::Path;
+/// use brasa_experiment::{App, Context, ExperimentError, Session};
+/// # use brasa_experiment::{Algorithm, LoadedPolicy, NetworkPlan, Plan, PolicyContext, Sections};
+///
+/// # struct OwnPlan {
+/// #     config: FixedConfig,
+/// #     network: NetworkPlan<ActorCriticRole>,
+/// # }
+/// impl brasa_experiment::Plan for OwnPlan {
+///     fn replays(&self) -> bool {
+///         false
+///     }
+///     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
+///         let network = self.network.build(&context.network(0))?;
+///         let learner = Fixed::new(network, self.config.clone(), context.seed()).map_err(ExperimentError::input)?;
+///         let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run())?;
+///         Ok(Session::new(training, context.spec(), |policy, _| Ok(policy.clone())))
+///     }
+/// #     fn policy(
+/// #         &self,
+/// #         context: &PolicyContext<'_>,
+/// #         checkpoint: &Checkpoint,
+/// #         path: &Path,
+/// #     ) -> Result<LoadedPolicy, ExperimentError> {
+/// #         let network = restore_policy(self.network.build(&context.network())?, checkpoint, path)?;
+/// #         LoadedPolicy::restored(network, context, checkpoint, path, |policy, _| Ok(policy.clone()))
+/// #     }
+/// }
+///
+/// # struct Own;
+/// #
+/// # impl Algorithm for Own {
+/// #     fn name(&self) -> &str {
+/// #         "own"
+/// #     }
+/// #     fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
+/// #         Ok(Box::new(OwnPlan { config: sections.config("own")?, network: sections.network()? }))
+/// #     }
+/// # }
+/// # let dir = tempfile::tempdir()?;
+/// # let (config, out) = (dir.path().join("own.toml"), dir.path().join("run"));
+/// # std::fs::write(&config, CONFIG.replace("[learner]", "[own]"))?;
+/// # let (config, out) = (config.display().to_string(), out.display().to_string());
+/// let app = App::new("own").with(registry()).algorithm(Own);
+/// app.run_from(["own", "train", "--quiet", "--out", &out, &config])?;
+/// # assert!(std::path::Path::new(&out).join("checkpoints").is_dir());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Context<'a> {
     /// Spaces and sizes of the environments before wrappers, for networks.
     pub(crate) spec: &'a EnvSpec,
@@ -142,7 +197,7 @@ impl<'a> Context<'a> {
 
 /// The result of a training run.
 #[derive(Debug)]
-pub struct Trained {
+pub(crate) struct Trained {
     /// The last policy.
     pub policy: LoadedPolicy,
     /// Why the run ended.
@@ -164,6 +219,61 @@ pub(crate) struct Probed {
 }
 
 /// An algorithm with its loop and environments.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// # use brasa_core::{Obs, OnPolicyLearner};
+/// # use brasa_nn::ActorCriticRole;
+/// # use brasa_train::{Checkpoint, OnPolicy, restore_policy};
+/// # use std::path::Path;
+/// use brasa_experiment::{App, Context, ExperimentError, Session};
+/// # use brasa_experiment::{Algorithm, LoadedPolicy, NetworkPlan, Plan, PolicyContext, Sections};
+///
+/// # struct OwnPlan {
+/// #     config: FixedConfig,
+/// #     network: NetworkPlan<ActorCriticRole>,
+/// # }
+/// impl brasa_experiment::Plan for OwnPlan {
+///     fn replays(&self) -> bool {
+///         false
+///     }
+///     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
+///         let network = self.network.build(&context.network(0))?;
+///         let learner = Fixed::new(network, self.config.clone(), context.seed()).map_err(ExperimentError::input)?;
+///         let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run())?;
+///         Ok(Session::new(training, context.spec(), |policy, _| Ok(policy.clone())))
+///     }
+/// #     fn policy(
+/// #         &self,
+/// #         context: &PolicyContext<'_>,
+/// #         checkpoint: &Checkpoint,
+/// #         path: &Path,
+/// #     ) -> Result<LoadedPolicy, ExperimentError> {
+/// #         let network = restore_policy(self.network.build(&context.network())?, checkpoint, path)?;
+/// #         LoadedPolicy::restored(network, context, checkpoint, path, |policy, _| Ok(policy.clone()))
+/// #     }
+/// }
+///
+/// # struct Own;
+/// #
+/// # impl Algorithm for Own {
+/// #     fn name(&self) -> &str {
+/// #         "own"
+/// #     }
+/// #     fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
+/// #         Ok(Box::new(OwnPlan { config: sections.config("own")?, network: sections.network()? }))
+/// #     }
+/// # }
+/// # let dir = tempfile::tempdir()?;
+/// # let (config, out) = (dir.path().join("own.toml"), dir.path().join("run"));
+/// # std::fs::write(&config, CONFIG.replace("[learner]", "[own]"))?;
+/// # let (config, out) = (config.display().to_string(), out.display().to_string());
+/// let app = App::new("own").with(registry()).algorithm(Own);
+/// app.run_from(["own", "train", "--quiet", "--out", &out, &config])?;
+/// assert!(std::path::Path::new(&out).join("checkpoints").is_dir());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Session(Box<dyn ErasedLoop>);
 
 impl std::fmt::Debug for Session {

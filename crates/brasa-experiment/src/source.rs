@@ -18,6 +18,19 @@ use toml::{Table, Value};
 use crate::{ExperimentError, suggest};
 
 /// An experiment whose sections are not interpreted yet.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_experiment::Source;
+///
+/// let text = "[scenario.room]\nwidth_m = 4.0\n[learner]\nn_steps = 64\n";
+/// let source = Source::parse(text, "room.toml", &["learner.gamma=0.9".to_owned()])?;
+/// assert_eq!(source.names_in("scenario"), ["room"]);
+/// let settings: FixedConfig = source.section("learner")?;
+/// assert_eq!((settings.n_steps, settings.gamma), (64, 0.9));
+/// # Ok::<(), brasa_experiment::ExperimentError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Source {
     /// Source of the text, for errors.

@@ -20,17 +20,69 @@ use brasa_env::{EnvRng, named_rng};
 use rand::{Rng, RngExt};
 
 /// Confidence level of the intervals.
+///
+/// ```
+/// use brasa_experiment::statistics::{CONFIDENCE, mean_interval};
+///
+/// let interval = mean_interval(&[1.0, 2.0, 3.0]).expect("there are values");
+/// // Student's t for 95 % and two degrees of freedom is 4.303.
+/// assert_eq!(CONFIDENCE, 0.95);
+/// assert!(interval.half_width.is_some_and(|half| (half - 4.303 / 3.0_f64.sqrt()).abs() < 1e-3));
+/// ```
 pub const CONFIDENCE: f64 = 0.95;
 /// Smallest number of runs with a bootstrap interval over runs.
+///
+/// ```
+/// use brasa_experiment::statistics::{MIN_RUNS, iqm_interval_over_runs};
+///
+/// let runs: Vec<_> = (0..MIN_RUNS).map(|run| vec![Some(run as f64), Some(run as f64 + 0.5)]).collect();
+/// assert!(iqm_interval_over_runs(&runs).is_some());
+/// assert!(iqm_interval_over_runs(&runs[1..]).is_none());
+/// ```
 pub const MIN_RUNS: usize = 5;
 /// Number of bootstrap resamples.
+///
+/// ```
+/// use brasa_experiment::statistics::{N_RESAMPLES, Resample, iqm_interval};
+///
+/// // The share of two equal runs in the resamples does not matter: all means are equal.
+/// let runs = [[Some(2.0)], [Some(2.0)]];
+/// assert_eq!(iqm_interval(&runs, Resample::WholeRuns), Some((2.0, 2.0)));
+/// assert_eq!(N_RESAMPLES, 10_000);
+/// ```
 pub const N_RESAMPLES: usize = 10_000;
 /// Maximum number of pairs for an exact permutation test over all `2^n` sign assignments.
+///
+/// ```
+/// use brasa_experiment::statistics::{MAX_EXACT_PAIRS, paired_test};
+///
+/// // Of all sign assignments, two have a mean difference as large as the observed one.
+/// let (values, others) = ([Some(1.0); MAX_EXACT_PAIRS], [Some(0.0); MAX_EXACT_PAIRS]);
+/// let test = paired_test(&values, &others).expect("there are pairs");
+/// assert_eq!(test.p_value, 2.0 / 2_f64.powi(MAX_EXACT_PAIRS as i32));
+/// ```
 pub const MAX_EXACT_PAIRS: usize = 16;
 /// Number of random sign assignments if there are more pairs.
+///
+/// ```
+/// use brasa_experiment::statistics::{N_FLIPS, paired_test};
+///
+/// // With 40 pairs, the observed signs are one of 20,001 assignments.
+/// let test = paired_test(&[Some(1.0); 40], &[Some(0.0); 40]).expect("there are pairs");
+/// assert_eq!(test.p_value, 1.0 / (N_FLIPS + 1) as f64);
+/// ```
 pub const N_FLIPS: u64 = 20_000;
 
 /// The unit of bootstrap resampling.
+///
+/// ```
+/// use brasa_experiment::statistics::{Resample, iqm_interval};
+///
+/// // Two runs that differ in their seed, and hardly over episodes.
+/// let runs = [[Some(1.0), Some(1.1)], [Some(3.0), Some(3.1)]];
+/// let width = |resample| iqm_interval(&runs, resample).map(|(low, high)| high - low);
+/// assert!(width(Resample::WholeRuns) >= width(Resample::RunsInEpisodes));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resample {
     /// Runs are resampled independently in each episode, as Agarwal et al. do with the tasks of a benchmark. This assumes that the
@@ -43,6 +95,12 @@ pub enum Resample {
 }
 
 /// A mean and its interval.
+///
+/// ```
+/// use brasa_experiment::statistics::{MeanInterval, mean_interval};
+///
+/// assert_eq!(mean_interval(&[2.0]), Some(MeanInterval { mean: 2.0, half_width: None }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanInterval {
     /// The mean.
@@ -52,6 +110,14 @@ pub struct MeanInterval {
 }
 
 /// Result of a paired test.
+///
+/// ```
+/// use brasa_experiment::statistics::{PairedTest, paired_test};
+///
+/// let test = paired_test(&[Some(3.0), Some(5.0), None], &[Some(1.0), Some(4.0), Some(9.0)]);
+/// // 2 of 4 sign assignments give a mean difference of at least 1.5; the third pair is incomplete.
+/// assert_eq!(test, Some(PairedTest { difference: 1.5, p_value: 0.5, n_pairs: 2 }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedTest {
     /// Mean of the differences.
@@ -65,6 +131,15 @@ pub struct PairedTest {
 /// Mean and 95 % confidence interval by Student's t: `mean ± t(n - 1) s / sqrt(n)`. `None` without a finite value.
 ///
 /// The values must be independent, such as the means of runs with different seeds.
+///
+/// ```
+/// use brasa_experiment::statistics::mean_interval;
+///
+/// let interval = mean_interval(&[1.0, 2.0, 3.0]).expect("there are values");
+/// assert_eq!(interval.mean, 2.0);
+/// assert!(interval.half_width.is_some_and(|half_width| (half_width - 2.484).abs() < 1e-3));
+/// assert_eq!(mean_interval(&[f64::NAN]), None);
+/// ```
 pub fn mean_interval(values: &[f64]) -> Option<MeanInterval> {
     let values: Vec<f64> = finite(values.iter().copied().map(Some)).collect();
     let mean = mean(&values)?;
@@ -74,6 +149,13 @@ pub fn mean_interval(values: &[f64]) -> Option<MeanInterval> {
 }
 
 /// Standard deviation of a sample, with `n - 1` in the denominator; `None` with fewer than two values.
+///
+/// ```
+/// use brasa_experiment::statistics::deviation;
+///
+/// assert_eq!(deviation(&[1.0, 2.0, 3.0]), Some(1.0));
+/// assert_eq!(deviation(&[1.0]), None);
+/// ```
 pub fn deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|_| values.len() >= 2)?;
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
@@ -115,6 +197,14 @@ fn student_t_inside(theta: f64, df: usize) -> f64 {
 
 /// Interquartile mean: the mean without the `floor(n / 4)` smallest and largest values (Agarwal et al. 2021, section 4.3, where
 /// all runs of all tasks are one sample). `None` without a finite value.
+///
+/// ```
+/// use brasa_experiment::statistics::interquartile_mean;
+///
+/// // Two runs of two episodes: the smallest and the largest value are left out.
+/// let runs = [[Some(1.0), Some(2.0)], [Some(4.0), Some(100.0)]];
+/// assert_eq!(interquartile_mean(&runs), Some(3.0));
+/// ```
 pub fn interquartile_mean<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Option<f64> {
     let mut values: Vec<f64> = finite(runs.iter().flat_map(|run| run.as_ref().iter().copied())).collect();
     (!values.is_empty()).then(|| middle_mean(&mut values))
@@ -122,6 +212,17 @@ pub fn interquartile_mean<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Option<f64> {
 
 /// 95 % percentile interval of the interquartile mean from 10,000 resamples of runs (Agarwal et al. 2021, section 4.1; Efron and
 /// Tibshirani 1993, chapter 13). `None` with fewer than two runs that have a value.
+///
+/// ```
+/// use brasa_experiment::statistics::{Resample, interquartile_mean, iqm_interval};
+///
+/// let runs = [[Some(1.0), Some(2.0)], [Some(2.0), Some(3.0)], [Some(3.0), Some(4.0)]];
+/// let (low, high) = iqm_interval(&runs, Resample::WholeRuns).expect("there are several runs");
+/// let center = interquartile_mean(&runs).expect("there are values");
+/// assert!(low < center && center < high);
+/// // Random numbers come from a fixed stream.
+/// assert_eq!(iqm_interval(&runs, Resample::WholeRuns), Some((low, high)));
+/// ```
 ///
 /// # Panics
 /// If the runs have different numbers of episodes.
@@ -137,6 +238,14 @@ pub fn iqm_interval<R: AsRef<[Option<f64>]>>(runs: &[R], resample: Resample) -> 
 ///
 /// The percentile interval of [`iqm_interval`] is too narrow for few runs: with 5 normal runs it covers the truth in 85 % of
 /// all cases, with 2 in 49 %.
+///
+/// ```
+/// use brasa_experiment::statistics::iqm_interval_over_runs;
+///
+/// let runs: Vec<_> = (0..5).map(|run| [Some(f64::from(run)), Some(f64::from(run) + 1.0)]).collect();
+/// let (low, high) = iqm_interval_over_runs(&runs).expect("there are five runs");
+/// assert!(low < 2.5 && 2.5 < high);
+/// ```
 ///
 /// # Panics
 /// If the runs have different numbers of episodes.
@@ -181,6 +290,14 @@ fn resampled_iqms<R: AsRef<[Option<f64>]>>(runs: &[R], resample: Resample) -> Op
 }
 
 /// Mean over runs in each episode; `None` where no run has a value.
+///
+/// ```
+/// use brasa_experiment::statistics::episode_means;
+///
+/// // The second episode of the first run has no value, and no run has one of the third episode.
+/// let runs = [[Some(1.0), None, None], [Some(3.0), Some(5.0), None]];
+/// assert_eq!(episode_means(&runs), [Some(2.0), Some(5.0), None]);
+/// ```
 pub fn episode_means<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Vec<Option<f64>> {
     let n_episodes = runs.first().map_or(0, |run| run.as_ref().len());
     let of_episode = |episode: usize| finite(runs.iter().map(|run| run.as_ref()[episode])).collect::<Vec<_>>();
@@ -191,6 +308,16 @@ pub fn episode_means<R: AsRef<[Option<f64>]>>(runs: &[R]) -> Vec<Option<f64>> {
 ///
 /// With up to 16 pairs, all `2^n` sign assignments are counted, so the p-value is exact. With more pairs, 20,000 random
 /// assignments and the observed one are counted (Phipson and Smyth 2010), so the p-value is at least 1 / 20,001.
+///
+/// ```
+/// use brasa_experiment::statistics::paired_test;
+///
+/// let (policy, rule) = ([Some(5.0), Some(6.0), Some(7.0), Some(8.0)], [Some(1.0); 4]);
+/// let test = paired_test(&policy, &rule).expect("there are pairs");
+/// assert_eq!(test.difference, 5.5);
+/// // 2 of 16 sign assignments are as extreme.
+/// assert_eq!(test.p_value, 0.125);
+/// ```
 pub fn paired_test(values: &[Option<f64>], others: &[Option<f64>]) -> Option<PairedTest> {
     let pairs = values.iter().zip(others).map(|(value, other)| value.zip(*other).map(|(value, other)| value - other));
     let differences: Vec<f64> = finite(pairs).collect();
@@ -220,6 +347,14 @@ pub fn paired_test(values: &[Option<f64>], others: &[Option<f64>]) -> Option<Pai
 /// Probability of improvement: the probability that a run scores higher than one of `others` in the same episode, averaged
 /// over episodes. A tie counts half (Agarwal et al. 2021, section 4.3, with episodes instead of tasks). `None` if no episode
 /// has values on both sides.
+///
+/// ```
+/// use brasa_experiment::statistics::probability_of_improvement;
+///
+/// let (runs, others) = ([[Some(3.0)], [Some(1.0)]], [[Some(2.0)], [Some(1.0)]]);
+/// // 3 is above both others; 1 is below the first one and equal to the second one.
+/// assert_eq!(probability_of_improvement(&runs, &others), Some(2.5 / 4.0));
+/// ```
 pub fn probability_of_improvement<R: AsRef<[Option<f64>]>>(runs: &[R], others: &[R]) -> Option<f64> {
     let n_episodes = runs.first()?.as_ref().len();
     let values = |of: &[R], episode: usize| -> Vec<f64> {
@@ -237,6 +372,15 @@ pub fn probability_of_improvement<R: AsRef<[Option<f64>]>>(runs: &[R], others: &
 
 /// Share of the variance of the ranks that the groups explain, without the share that chance alone would explain: `(H - k + 1) / (n - k)` with the
 /// statistic `H` of Kruskal and Wallis for `n` values in `k` groups, at least 0. `None` without two groups, or without more values than groups.
+///
+/// ```
+/// use brasa_experiment::statistics::explained_share;
+///
+/// // Final returns of a sweep, grouped by the value of a setting.
+/// let (low, high) = ([1.0, 2.0, 3.0], [11.0, 12.0, 13.0]);
+/// assert!(explained_share(&[low, high]).is_some_and(|share| share > 0.7));
+/// assert_eq!(explained_share(&[low, low]), Some(0.0));
+/// ```
 pub fn explained_share<R: AsRef<[f64]>>(groups: &[R]) -> Option<f64> {
     let groups: Vec<&[f64]> = groups.iter().map(AsRef::as_ref).filter(|group| !group.is_empty()).collect();
     let values: Vec<f64> = groups.iter().flat_map(|group| group.iter().copied()).collect();

@@ -16,6 +16,17 @@ const MOST_GOOD: usize = 25;
 const N_FULL_WEIGHT: usize = 25;
 
 /// The values that a setting may have.
+///
+/// ```
+/// use brasa_env::named_rng;
+/// use brasa_experiment::tpe::Domain;
+///
+/// let rng = &mut named_rng(0, "search", 0);
+/// let learning_rate = Domain::Interval { low: 1e-5, high: 1e-2, log: true };
+/// assert!((1e-5..=1e-2).contains(&learning_rate.random(rng)));
+/// let n_steps = Domain::Grid { low: 64.0, high: 256.0, step: 64.0, log: false };
+/// assert!([64.0, 128.0, 192.0, 256.0].contains(&n_steps.random(rng)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Domain {
     /// Numbers of an interval, of which the logarithm is uniform with `log`.
@@ -73,6 +84,17 @@ impl Domain {
 
 /// The next trial: of several that are likely among `good` ones, the one whose density is the largest multiple of that among the `others`. Trials have a
 /// value for each domain, and are in their order.
+///
+/// ```
+/// use brasa_env::named_rng;
+/// use brasa_experiment::tpe::{Domain, suggest};
+///
+/// let domains = [Domain::Interval { low: 0.0, high: 10.0, log: false }];
+/// // Good trials were near 2, the others near 8.
+/// let (good, others) = ([[1.9], [2.0], [2.1]], [[7.8], [8.0], [8.3]]);
+/// let next = suggest(&domains, &good, &others, &mut named_rng(0, "search", 0));
+/// assert!(next[0] < 5.0);
+/// ```
 pub fn suggest<T: AsRef<[f64]>>(domains: &[Domain], good: &[T], others: &[T], rng: &mut impl Rng) -> Vec<f64> {
     let (good, others) = (Parzen::new(domains, good), Parzen::new(domains, others));
     let candidates = (0..N_CANDIDATES).map(|_| {
@@ -85,11 +107,28 @@ pub fn suggest<T: AsRef<[f64]>>(domains: &[Domain], good: &[T], others: &[T], rn
 }
 
 /// The number of good ones among `n_trials`.
+///
+/// ```
+/// use brasa_experiment::tpe::n_good;
+///
+/// assert_eq!([1, 10, 11, 1000].map(n_good), [1, 1, 2, 25]);
+/// ```
 pub fn n_good(n_trials: usize) -> usize {
     n_trials.div_ceil(10).min(MOST_GOOD)
 }
 
 /// A density of trials: a kernel for each earlier one, and a wide one as the prior. A kernel is a product over the settings.
+///
+/// ```
+/// use brasa_env::named_rng;
+/// use brasa_experiment::tpe::{Domain, Parzen};
+///
+/// let domains = [Domain::Interval { low: 0.0, high: 10.0, log: false }];
+/// let density = Parzen::new(&domains, &[[1.9], [2.0], [2.1]]);
+/// assert!(density.log_density(&[2.0]) > density.log_density(&[8.0]));
+/// let trial = density.sample(&mut named_rng(0, "search", 0));
+/// assert!((0.0..=10.0).contains(&trial[0]));
+/// ```
 #[derive(Debug)]
 pub struct Parzen {
     /// Weights of the kernels; their sum is 1.

@@ -10,6 +10,16 @@ use serde::{Deserialize, Serialize};
 use crate::ExperimentError;
 
 /// Settings of training.
+///
+/// ```
+/// use brasa_experiment::TrainConfig;
+///
+/// let train: TrainConfig = toml::from_str("total_env_steps = 200_000\nn_envs = 6")?;
+/// train.validate()?;
+/// let error = TrainConfig { n_shards: 4, ..train }.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`train.n_envs` must be a multiple of `train.n_shards`, which is 4, got 6");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
@@ -95,6 +105,15 @@ pub struct TrainConfig {
 }
 
 /// What a run does whose device has no memory left.
+///
+/// ```
+/// use brasa_experiment::{OnOom, TrainConfig};
+///
+/// let train: TrainConfig = toml::from_str("on_oom = \"shrink\"")?;
+/// assert_eq!(train.on_oom, OnOom::Shrink);
+/// assert_eq!(TrainConfig::default().on_oom, OnOom::Stop);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnOom {
@@ -106,6 +125,17 @@ pub enum OnOom {
 }
 
 /// What a run does whose numbers are no longer finite.
+///
+/// ```
+/// use brasa_experiment::{OnNan, TrainConfig};
+///
+/// let train: TrainConfig = toml::from_str("on_nan = \"retry\"")?;
+/// assert_eq!(train.on_nan, OnNan::Retry);
+/// // Several shards cannot go back.
+/// let error = TrainConfig { n_shards: 2, ..train }.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`train.on_nan` must be \"stop\" if the run has several shards, got retry");
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnNan {
@@ -117,6 +147,15 @@ pub enum OnNan {
 }
 
 /// Where the environments of a training run are computed.
+///
+/// ```
+/// use brasa_experiment::{EnvDevice, TrainConfig};
+///
+/// let train: TrainConfig = toml::from_str("env_device = \"host\"")?;
+/// assert_eq!(train.env_device, EnvDevice::Host);
+/// assert_eq!(TrainConfig::default().env_device, EnvDevice::Auto);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnvDevice {

@@ -7,6 +7,23 @@ use serde_json::{Value, json};
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Origin and columns of a policy. It changes no action.
+///
+/// ```
+/// use brasa_export::{About, ExportedPolicy, Layer, Output};
+///
+/// let about = About { run: Some("runs/room".into()), step: Some(200_000), ..Default::default() };
+/// let policy = ExportedPolicy {
+///     obs_width: 1,
+///     n_agents: 1,
+///     masked: false,
+///     layers: vec![Layer::linear(vec![2.0], vec![0.5])],
+///     output: Output::Real,
+///     about,
+/// };
+/// let read = ExportedPolicy::from_safetensors(&policy.to_safetensors())?;
+/// assert_eq!(read.about.step, Some(200_000));
+/// # Ok::<(), brasa_export::ExportError>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
@@ -23,6 +40,14 @@ pub struct About {
 }
 
 /// A number of an observation, or an action.
+///
+/// ```
+/// use brasa_export::{About, Column};
+///
+/// let speed = Column { name: "speed".into(), unit: Some("m/s".into()), low: Some(0.0), high: None };
+/// let about = About { obs: vec![speed], ..Default::default() };
+/// assert_eq!(about.obs[0].unit.as_deref(), Some("m/s"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Column {

@@ -10,6 +10,20 @@ use crate::{Budget, ExportError};
 const MOST_BYTES: u64 = 1 << 28;
 
 /// A zip archive in memory or in a file.
+///
+/// ```
+/// use std::io::Cursor;
+///
+/// use brasa_export::Archive;
+///
+/// # let model = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/stable_baselines3/a2c.zip"))?;
+/// // `model` has the bytes of a model of Stable-Baselines3.
+/// let mut archive = Archive::new(Cursor::new(model))?;
+/// assert!(archive.names().contains(&"policy.pth".to_owned()));
+/// let data = archive.read("data")?;
+/// assert!(archive.budget().json(&data)?["action_space"].is_object());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Archive<R> {
     zip: ZipArchive<R>,

@@ -16,6 +16,17 @@ const JSON_VALUE: usize = 80;
 
 /// Bytes that the content of one file may still take. Everything that is read from the file shares it, also archives within it: entries, texts,
 /// shapes, stacks and tensors.
+///
+/// ```
+/// use brasa_export::Budget;
+///
+/// let text = br#"{ "n_envs": 4 }"#;
+/// let mut budget = Budget::of(text.len() as u64);
+/// assert_eq!(budget.json(text)?["n_envs"], 4);
+/// let error = budget.json(b"{").unwrap_err();
+/// assert!(error.to_string().starts_with("EOF while parsing"));
+/// # Ok::<(), brasa_export::ExportError>(())
+/// ```
 #[derive(Debug)]
 pub struct Budget {
     left: u64,

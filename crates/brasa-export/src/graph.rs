@@ -14,6 +14,24 @@ pub(crate) const EPSILON: f32 = 1e-5;
 ///
 /// A row has the index of its graph, its own node, features of the agent, features of the nodes (row-major by node), and further numbers
 /// that are not read.
+///
+/// ```
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # use net::*;
+/// use brasa_export::{GraphNetwork, Readout};
+///
+/// let network = GraphNetwork {
+///     n_nodes: 2,
+///     node_features: 1,
+///     agent_features: 0,
+///     edges: edges(),
+///     layers: vec![attention()],
+///     readout: Readout { own: true, mean: false, max: false, agent: false },
+///     head: pointer(),
+/// };
+/// // Graph 0, own node 0, and a feature of each node: the agent goes to node 1.
+/// assert_eq!(policy(network).act(&[0.0, 0.0, 2.0, 4.0], None), [1.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraphNetwork {
     /// Nodes of a row; graphs with fewer are padded.
@@ -33,6 +51,21 @@ pub struct GraphNetwork {
 }
 
 /// Edges of graphs by destination, with a self-loop at every node.
+///
+/// ```
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # use net::*;
+/// use brasa_export::Edges;
+///
+/// // A graph of two nodes, each with an edge from itself and from the other node.
+/// let (starts, sources) = (vec![0, 2, 4], vec![0, 1, 0, 1]);
+/// let edges = Edges { nodes: vec![2], starts, sources, width: 0, features: Vec::new() };
+/// let mut network = network();
+/// network.edges = edges;
+/// assert!(policy(network.clone()).validate().is_ok());
+/// network.edges.sources[0] = 7;
+/// assert!(policy(network).validate().is_err());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edges {
     /// Nodes of each graph.
@@ -49,6 +82,19 @@ pub struct Edges {
 }
 
 /// `y = x W + b`.
+///
+/// ```
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # use net::*;
+/// use brasa_export::{Affine, Head};
+///
+/// // The score of waiting: `0 q + 100`, above the scores of both nodes.
+/// let wait = Affine { weight: vec![0.0], bias: vec![100.0] };
+/// let mut network = network();
+/// let one = Affine { weight: vec![1.0], bias: vec![0.0] };
+/// network.head = Head::Pointer { query: one.clone(), key: one, wait };
+/// assert_eq!(policy(network).act(&[0.0, 0.0, 2.0, 4.0], None), [2.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Affine {
     /// `[inputs, outputs]`.
@@ -62,6 +108,19 @@ pub struct Affine {
 /// With heads `h`, edges from `j` to `i` with features `t`: scores `e_h = a_h . leaky(source(x_j) + destination(x_i) + t edge)_h`, weights
 /// `alpha = softmax over j of e`, and `sum_j alpha_h value(x_j)_h`. Heads are concatenated, or their mean is taken; then follow bias,
 /// residual, normalization and activation. Both versions of graph attention have this form; in the first one `a` is 1.
+///
+/// ```
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # use net::*;
+/// use brasa_export::{Attention, Residual};
+///
+/// // `attention()` gives each node the mean of both nodes, and adds the node itself.
+/// let without: Attention = Attention { residual: Residual::None, ..attention() };
+/// let mut network = network();
+/// network.layers = vec![without];
+/// // Without a residual both nodes are equal, with scores of 9: waiting has 30.
+/// assert_eq!(policy(network).act(&[0.0, 0.0, 2.0, 4.0], None), [2.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attention {
     /// Number of heads.
@@ -91,6 +150,21 @@ pub struct Attention {
 }
 
 /// What a layer adds of its input.
+///
+/// ```
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # use net::*;
+/// use brasa_export::Residual;
+///
+/// let action = |residual| {
+///     let mut network = network();
+///     network.layers[0].residual = residual;
+///     policy(network).act(&[0.0, 0.0, 2.0, 4.0], None)
+/// };
+/// assert_eq!(action(Residual::Same), [1.0]);
+/// // Subtracting the nodes makes node 0 the larger one, and both too small for a move.
+/// assert_eq!(action(Residual::Projected(vec![-1.0])), [2.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Residual {
     /// Nothing.
@@ -102,6 +176,21 @@ pub enum Residual {
 }
 
 /// Normalization of nodes: `scale (x - k mean) / sqrt(variance + 1e-5) + shift`.
+///
+/// ```
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # use net::*;
+/// use brasa_export::Norm;
+///
+/// let mut network = network();
+/// // Each feature over the nodes of the graph: 5 and 7 become about -1 and 1, times 10.
+/// let norm = Norm { scale: vec![10.0], shift: vec![0.0], mean_scale: vec![1.0] };
+/// network.layers[0].norm = Some(norm);
+/// let policy = policy(network);
+/// policy.validate()?;
+/// assert_eq!(policy.act(&[0.0, 0.0, 2.0, 4.0], None), [0.0]);
+/// # Ok::<(), brasa_export::ExportError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Norm {
     /// `[width]`.
@@ -113,6 +202,17 @@ pub struct Norm {
 }
 
 /// Parts of the input of the head, in this order.
+///
+/// ```
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # use net::*;
+/// use brasa_export::Readout;
+///
+/// let mut network = network();
+/// network.readout = Readout { own: false, mean: false, max: true, agent: false };
+/// // The maximum of the nodes, 7, replaces the own node, 5: node 0 has a score of 35, node 1 a score of 49.
+/// assert_eq!(policy(network).act(&[0.0, 0.0, 2.0, 4.0], None), [1.0]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readout {
     /// The own node.
@@ -126,6 +226,20 @@ pub struct Readout {
 }
 
 /// From the nodes to scores.
+///
+/// ```
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # use net::*;
+/// use brasa_export::{Head, Layer};
+///
+/// let mut network = network();
+/// // From node 0, output 1 is node 1; from node 1, output 1 is node 0.
+/// let layers = vec![Layer::linear(vec![0.0, 1.0], vec![0.0, 0.0])];
+/// network.head = Head::Index { layers, ranks: vec![0, 1, 1, 0] };
+/// let policy = policy(network);
+/// assert_eq!(policy.act(&[0.0, 0.0, 2.0, 4.0], None), [1.0]);
+/// assert_eq!(policy.act(&[0.0, 1.0, 2.0, 4.0], None), [0.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Head {
     /// `key(x_i) . q / sqrt(width)` for each node, with `q = query(readout)`, and `wait(q)`.

@@ -5,6 +5,19 @@ use crate::Layer;
 /// Layers that are applied to each group of columns; their results follow one another.
 ///
 /// A Q-network over pairs of items is of this form: group `(i, j)` has the numbers of item `i` and those of item `j`.
+///
+/// ```
+/// use brasa_export::{ExportedPolicy, Groups, Layer, Output};
+///
+/// # let policy = |obs_width, layers, output| ExportedPolicy {
+/// #     obs_width, n_agents: 1, masked: false, layers, output, about: brasa_export::About::default(),
+/// # };
+/// // The sums of columns 0 and 2, and of columns 1 and 2.
+/// let layers = vec![Layer::linear(vec![1.0, 1.0], vec![0.0])];
+/// let groups = Groups { width: 2, columns: vec![0, 2, 1, 2], layers };
+/// let policy: ExportedPolicy = policy(3, vec![Layer::Groups(groups)], Output::Real);
+/// assert_eq!(policy.act(&[1.0, 2.0, 10.0], None), [11.0, 12.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Groups {
     /// Columns of a group.

@@ -6,6 +6,18 @@ use thiserror::Error;
 use crate::{About, GraphNetwork, Groups};
 
 /// A choice that cannot be made: see [`ExportedPolicy::act`].
+///
+/// ```
+/// use brasa_export::{ExportedPolicy, Layer, NO_ACTION, Output};
+///
+/// # let policy = |obs_width, layers, output| ExportedPolicy {
+/// #     obs_width, n_agents: 1, masked: false, layers, output, about: brasa_export::About::default(),
+/// # };
+/// let layers = vec![Layer::linear(vec![1.0, -1.0], vec![0.0, 0.0])];
+/// let policy: ExportedPolicy = policy(1, layers, Output::Choice { heads: vec![2] });
+/// // No action is legal in the second row.
+/// assert_eq!(policy.act(&[1.0, 1.0], Some(&[1.0, 1.0, 0.0, 0.0])), [0.0, NO_ACTION]);
+/// ```
 pub const NO_ACTION: f32 = -1.0;
 /// Most columns: programs in other languages have indices of 32 bits, and files store indices as numbers of 32 bits.
 const MOST_COLUMNS: usize = 1 << 24;
@@ -13,6 +25,23 @@ const MOST_COLUMNS: usize = 1 << 24;
 /// A greedy policy: observations to actions of the environment.
 ///
 /// A row is the observation of one agent. Row `i` belongs to agent `i % n_agents`.
+///
+/// ```
+/// use brasa_export::{About, ExportedPolicy, Layer, Output};
+///
+/// let policy = ExportedPolicy {
+///     obs_width: 2,
+///     n_agents: 1,
+///     masked: false,
+///     layers: vec![Layer::linear(vec![1.0, -1.0, 0.5, 2.0], vec![0.0, 0.1])],
+///     output: Output::Choice { heads: vec![2] },
+///     about: About::default(),
+/// };
+/// policy.validate()?;
+/// assert_eq!(policy.act(&[3.0, 0.0, -1.0, 0.5], None), [0.0, 1.0]);
+/// assert!(policy.to_c("room")?.contains("room_act"));
+/// # Ok::<(), brasa_export::ExportError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportedPolicy {
     /// Numbers of an observation.
@@ -30,6 +59,21 @@ pub struct ExportedPolicy {
 }
 
 /// One operation on all rows.
+///
+/// ```
+/// use brasa_export::{ExportedPolicy, Layer, Output};
+///
+/// # let policy = |obs_width, layers, output| ExportedPolicy {
+/// #     obs_width, n_agents: 1, masked: false, layers, output, about: brasa_export::About::default(),
+/// # };
+/// let layers = vec![
+///     Layer::Normalize { mean: vec![4.0], deviation: vec![2.0], clip: 10.0 },
+///     Layer::Scale { factor: vec![10.0], offset: vec![1.0] },
+///     Layer::Clip { low: vec![0.0], high: vec![20.0] },
+/// ];
+/// let policy: ExportedPolicy = policy(1, layers, Output::Real);
+/// assert_eq!(policy.act(&[6.0, 9.0, 2.0], None), [11.0, 20.0, 0.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Layer {
     /// `clip((x - mean) / deviation)` to at most `clip` in magnitude, per column. Mean and deviation have 64 bits: the mean of a column can
@@ -75,6 +119,15 @@ pub enum Layer {
 }
 
 /// Every number as the nearest number of 32 bits and the remainder. Together they have 48 bits.
+///
+/// ```
+/// use brasa_export::{high_and_low, joined};
+///
+/// let values = [5_712_345.3];
+/// let [high, low] = high_and_low(&values);
+/// assert_eq!(high, [5_712_345.5]);
+/// assert!((joined(&high, &low)[0] - values[0]).abs() < 1e-6);
+/// ```
 pub fn high_and_low(values: &[f64]) -> [Vec<f32>; 2] {
     let high: Vec<f32> = values.iter().map(|x| *x as f32).collect();
     let low = values.iter().zip(&high).map(|(x, high)| (x - f64::from(*high)) as f32).collect();
@@ -82,12 +135,26 @@ pub fn high_and_low(values: &[f64]) -> [Vec<f32>; 2] {
 }
 
 /// The numbers of [`high_and_low`].
+///
+/// ```
+/// use brasa_export::joined;
+///
+/// assert_eq!(joined(&[16_777_216.0], &[0.25]), [16_777_216.25]);
+/// ```
 pub fn joined(high: &[f32], low: &[f32]) -> Vec<f64> {
     high.iter().zip(low).map(|(high, low)| f64::from(*high) + f64::from(*low)).collect()
 }
 
 /// Factors and offsets of [`Layer::Scale`] from [-1, 1] to finite bounds. The bounds can be the largest numbers of 32 bits: neither the
 /// factors and offsets nor the scaled numbers overflow.
+///
+/// ```
+/// use brasa_export::scaling;
+///
+/// // From [-1, 1] to [0, 10].
+/// let (factor, offset) = scaling(&[0.0], &[10.0]);
+/// assert_eq!((factor, offset), (vec![5.0], vec![5.0]));
+/// ```
 pub fn scaling(low: &[f32], high: &[f32]) -> (Vec<f32>, Vec<f32>) {
     let scale = |(low, high): (&f32, &f32)| {
         // The difference and the sum of two bounds may exceed the range, those of their halves do not.
@@ -99,6 +166,20 @@ pub fn scaling(low: &[f32], high: &[f32]) -> (Vec<f32>, Vec<f32>) {
 }
 
 /// A function of one number.
+///
+/// ```
+/// use brasa_export::{ExportedPolicy, Function, Layer, Output};
+///
+/// # let policy = |obs_width, layers, output| ExportedPolicy {
+/// #     obs_width, n_agents: 1, masked: false, layers, output, about: brasa_export::About::default(),
+/// # };
+/// let of = |function| -> Vec<f32> {
+///     let policy: ExportedPolicy = policy(1, vec![Layer::Activation(function)], Output::Real);
+///     policy.act(&[-2.0, 3.0], None)
+/// };
+/// assert_eq!(of(Function::Relu), [0.0, 3.0]);
+/// assert_eq!(of(Function::LeakyRelu(0.5)), [-1.0, 3.0]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Function {
@@ -113,6 +194,20 @@ pub enum Function {
 }
 
 /// What a policy returns.
+///
+/// ```
+/// use brasa_export::{ExportedPolicy, Layer, Output};
+///
+/// # let policy = |obs_width, layers, output| ExportedPolicy {
+/// #     obs_width, n_agents: 1, masked: false, layers, output, about: brasa_export::About::default(),
+/// # };
+/// let layers = || vec![Layer::Scale { factor: vec![1.0; 5], offset: vec![0.0; 5] }];
+/// let scores = [1.0, 3.0, 5.0, 4.0, 6.0];
+/// // Two choices, of two and of three actions.
+/// let choices: ExportedPolicy = policy(5, layers(), Output::Choice { heads: vec![2, 3] });
+/// assert_eq!(choices.act(&scores, None), [1.0, 2.0]);
+/// assert_eq!(policy(5, layers(), Output::Real).act(&scores, None), scores);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Output {
@@ -126,6 +221,18 @@ pub enum Output {
 }
 
 /// A policy that cannot be exported, or a file that is not a policy.
+///
+/// ```
+/// use brasa_export::{ExportError, ExportedPolicy, Layer, Output};
+///
+/// # let policy = |obs_width, layers, output| ExportedPolicy {
+/// #     obs_width, n_agents: 1, masked: false, layers, output, about: brasa_export::About::default(),
+/// # };
+/// let policy: ExportedPolicy = policy(2, vec![Layer::linear(vec![1.0; 3], vec![0.0])], Output::Real);
+/// let error = policy.validate().unwrap_err();
+/// assert!(matches!(error, ExportError::Layer { layer: 0, .. }));
+/// assert_eq!(error.to_string(), "layer 0: `weight` must have 2 numbers, or 1 times as many, got 3");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ExportError {

@@ -19,10 +19,34 @@ const MOST_DIMENSIONS: usize = 64;
 const FLOAT: &str = "torch.FloatStorage";
 
 /// The named tensors of a `.pth` file.
+///
+/// ```
+/// use brasa_export::StateDict;
+///
+/// # let model = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/stable_baselines3/a2c.zip"))?;
+/// # let bytes = brasa_export::Archive::new(std::io::Cursor::new(model))?.read("policy.pth")?;
+/// // `bytes` is a file that `torch.save` wrote.
+/// let weights = StateDict::read(&bytes)?;
+/// assert!(weights.get("action_net.weight").is_some());
+/// assert!(weights.to_safetensors()?.len() > 8);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct StateDict(pub Vec<Weights>);
 
 /// A tensor of 32-bit floats.
+///
+/// ```
+/// use brasa_export::{StateDict, Weights};
+///
+/// # let model = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/stable_baselines3/a2c.zip"))?;
+/// # let bytes = brasa_export::Archive::new(std::io::Cursor::new(model))?.read("policy.pth")?;
+/// // `bytes` is a file that `torch.save` wrote.
+/// for Weights { name, shape, values } in StateDict::read(&bytes)?.0 {
+///     assert_eq!(values.len(), shape.iter().product::<usize>(), "{name}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
     /// Its name, such as `actor.mu.0.weight`.

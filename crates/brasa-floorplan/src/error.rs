@@ -5,6 +5,16 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 /// An error of a floor plan.
+///
+/// ```
+/// use brasa_floorplan::{FloorPlanError, Layout};
+///
+/// let mut office = Layout::office();
+/// office.entries.clear();
+/// let error = office.validate().unwrap_err();
+/// assert!(matches!(error, FloorPlanError::Layout { .. }));
+/// assert!(error.to_string().ends_with("it has no entry for responders"));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FloorPlanError {

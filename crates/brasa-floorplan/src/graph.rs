@@ -7,6 +7,18 @@ use std::ops::Add;
 use crate::Layout;
 
 /// Nodes and edges with the neighbors of all nodes in one array.
+///
+/// ```
+/// use brasa_floorplan::Graph;
+///
+/// // A path of three nodes, and the distances from its first node.
+/// let (edges, lengths_m) = ([(0, 1), (1, 2)], [4.0, 2.5]);
+/// let graph = Graph::new(3, edges.into_iter());
+/// let mut distances = [0.0f64; 3];
+/// graph.field(&[0], |edge, _| lengths_m[edge], &mut distances);
+/// assert_eq!(distances, [0.0, 4.0, 6.5]);
+/// assert_eq!(graph.edge(2, 1), Some(1));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     /// `[n_nodes + 1]`: index of the first neighbor of each node in `neighbors`.
@@ -82,6 +94,21 @@ impl Layout {
 }
 
 /// The cost of a path: a number that is not negative and not NaN.
+///
+/// ```
+/// use brasa_floorplan::{Cost, Graph};
+///
+/// /// Numbers of hops from node 0, in any precision.
+/// fn hops<T: Cost>(graph: &Graph, one: T) -> Vec<T> {
+///     let mut out = vec![T::INFINITY; graph.n_nodes()];
+///     graph.field(&[0], |_, _| one, &mut out);
+///     out
+/// }
+///
+/// let graph = Graph::new(3, [(0, 1), (1, 2)].into_iter());
+/// assert_eq!(hops(&graph, 1.0f32), [0.0, 1.0, 2.0]);
+/// assert_eq!(hops(&graph, 1.0f64), [0.0, 1.0, 2.0]);
+/// ```
 pub trait Cost: Copy + PartialOrd + Add<Output = Self> {
     /// A node with its cost, ordered by cost first.
     type Entry: Copy + Ord;
@@ -120,6 +147,17 @@ impl_cost!(f32, u32, u64);
 impl_cost!(f64, u64, u128);
 
 /// Reusable memory of Dijkstra's algorithm.
+///
+/// ```
+/// use brasa_floorplan::{Graph, Search};
+///
+/// // A triangle whose direct way from 0 to 2 is long.
+/// let (edges, lengths_m) = ([(0, 1), (1, 2), (0, 2)], [1.0, 1.0, 5.0]);
+/// let graph = Graph::new(3, edges.into_iter());
+/// let (mut distances, mut before) = ([0.0f32; 3], [0; 3]);
+/// Search::default().run(&graph, &[0], |edge, _| lengths_m[edge], &mut distances, |node, last| before[node] = last);
+/// assert_eq!((distances[2], before[2]), (2.0, 1));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Search<T: Cost> {
     open: BinaryHeap<Reverse<T::Entry>>,

@@ -21,6 +21,24 @@ const MOST_FLOOR: u32 = 1000;
 const MOST_OUTLINE_M: f64 = 1e8;
 
 /// A building with its people and the entries of responders.
+///
+/// ```
+/// use brasa_floorplan::{Edge, Layout, Node, NodeKind};
+///
+/// let node = |name: &str, kind| Node {
+///     name: name.into(), kind, area_m2: 12.0, length_m: 4.0, floor: 0, high_risk: false, polygon: None,
+/// };
+/// let kiosk = Layout {
+///     name: "kiosk".into(),
+///     nodes: vec![node("shop", NodeKind::Room), node("street", NodeKind::Exit)],
+///     edges: vec![Edge::new(0, 1, 3.0, 0.9)],
+///     occupants: Vec::new(),
+///     entries: vec![1],
+/// };
+/// kiosk.validate()?;
+/// assert_eq!((kiosk.node("street"), kiosk.rooms().count()), (Some(1), 1));
+/// # Ok::<(), brasa_floorplan::FloorPlanError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// Name of the building.
@@ -36,6 +54,14 @@ pub struct Layout {
 }
 
 /// A place of a building.
+///
+/// ```
+/// use brasa_floorplan::{Layout, Node, NodeKind};
+///
+/// let office = Layout::office();
+/// let rooms: Vec<&Node> = office.rooms().map(|index| &office.nodes[index]).collect();
+/// assert!(rooms.iter().all(|node| node.kind == NodeKind::Room && node.area_m2 > 0.0));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// Name, unique in the building.
@@ -57,6 +83,15 @@ pub struct Node {
 }
 
 /// The kind of a place. Only rooms must be swept.
+///
+/// ```
+/// use brasa_floorplan::{Layout, NodeKind};
+///
+/// let office = Layout::office();
+/// assert!(office.of_kind(NodeKind::Exit).eq(office.exits()));
+/// assert_eq!(serde_json::to_string(&NodeKind::Stair)?, "\"stair\"");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeKind {
@@ -73,6 +108,14 @@ pub enum NodeKind {
 }
 
 /// A way between two places.
+///
+/// ```
+/// use brasa_floorplan::Edge;
+///
+/// // A way of 3 m over stairs, behind a fire door.
+/// let stairs = Edge { slope_deg: 35.0, door: true, fire_door: true, ..Edge::new(4, 7, 3.0, 1.2) };
+/// assert_eq!((stairs.length_m, stairs.width_m), (3.0, 1.2));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Edge {
     /// One end, an index into [`Layout::nodes`].
@@ -105,6 +148,18 @@ impl Edge {
 }
 
 /// A person inside.
+///
+/// ```
+/// use brasa_floorplan::{Layout, Mobility, Occupant};
+///
+/// let mut office = Layout::office();
+/// let room = office.rooms().next().expect("a building has rooms");
+/// office.occupants.push(Occupant { node: room, mobility: Mobility::Child, health: 100.0 });
+/// office.validate()?;
+/// office.occupants[0].health = 0.0;
+/// assert!(office.validate().is_err());
+/// # Ok::<(), brasa_floorplan::FloorPlanError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Occupant {
     /// Position, an index into [`Layout::nodes`].
@@ -121,6 +176,15 @@ fn full_health() -> f64 {
 }
 
 /// Mobility of a person.
+///
+/// ```
+/// use brasa_floorplan::{Layout, Mobility};
+///
+/// // Children per building; they must be led.
+/// let children = |layout: Layout| layout.occupants.iter().filter(|one| one.mobility == Mobility::Child).count();
+/// assert!(children(Layout::daycare()) > children(Layout::office()));
+/// assert_eq!(Mobility::ALL[Mobility::Limited.index()], Mobility::Limited);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mobility {

@@ -28,6 +28,18 @@ const STARTED: u8 = 4;
 /// the number of workers nor on the range that a batch holds. Actions beyond the bounds of a box are clipped to them.
 ///
 /// It implements [`EnvBatch`]. Its errors are [`GymError`]s in [`EnvError::Scenario`]; after one, every call returns it again.
+///
+/// ```no_run
+/// use brasa_env::{BatchSlabs, EnvBatch};
+/// use brasa_gym::{GymConfig, GymVec};
+///
+/// // Needs Python with the package `gymnasium`.
+/// let mut envs = GymVec::new(&GymConfig::new("CartPole-v1"), 0..8)?;
+/// let mut slabs = BatchSlabs::new(envs.spec());
+/// envs.reset(7, &mut slabs)?;
+/// assert_eq!(slabs.obs.dim(), (8, 4));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct GymVec {
     config: GymConfig,
@@ -64,6 +76,16 @@ struct Progress {
 ///
 /// It has 31 bits, which every generator accepts. Those for training are even and those for evaluation odd, so both never share an
 /// episode.
+///
+/// ```
+/// use brasa_env::Split;
+/// use brasa_gym::episode_seed;
+///
+/// // The first episode of environment 3 in a run with seed 7.
+/// let seeds = [Split::Train, Split::Evaluation].map(|split| episode_seed(7, 3, 0, split));
+/// assert_eq!(seeds.map(|seed| seed % 2), [0, 1]);
+/// assert!(seeds.iter().all(|seed| *seed < 1 << 31));
+/// ```
 pub fn episode_seed(seed: u64, env: u64, episode: u64, split: Split) -> u32 {
     let bits: u32 = episode_rng(seed, env, episode).random();
     (bits >> 1 & !1) | u32::from(split == Split::Evaluation)

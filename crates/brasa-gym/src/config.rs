@@ -67,6 +67,19 @@ impl Default for GymConfig {
 }
 
 /// A wrapper around an environment.
+///
+/// ```
+/// use brasa_gym::{GymConfig, GymWrapper, PyValue};
+///
+/// let config: GymConfig = toml::from_str(r#"
+///     id = "CartPole-v1"
+///     wrappers = [{ name = "gymnasium.wrappers:FrameStackObservation", kwargs = { stack_size = 4 } }]
+/// "#)?;
+/// config.validate()?;
+/// let GymWrapper { name, kwargs } = &config.wrappers[0];
+/// assert_eq!((name.as_str(), &kwargs["stack_size"]), ("gymnasium.wrappers:FrameStackObservation", &PyValue::Int(4)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GymWrapper {
@@ -78,6 +91,16 @@ pub struct GymWrapper {
 }
 
 /// A plain value of Python.
+///
+/// ```
+/// use brasa_gym::{GymConfig, PyValue};
+///
+/// let config: GymConfig = toml::from_str("id = 'LunarLander-v3'\nkwargs = { continuous = true, gravity = -9.0 }")?;
+/// assert_eq!(config.kwargs["continuous"], PyValue::Bool(true));
+/// // With a point, the number is a float of Python.
+/// assert_eq!(config.kwargs["gravity"], PyValue::Float(-9.0));
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum PyValue {

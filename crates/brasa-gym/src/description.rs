@@ -21,6 +21,16 @@ pub(crate) struct Description {
 }
 
 /// Versions of the interpreter and its packages.
+///
+/// ```no_run
+/// use brasa_gym::{GymConfig, GymVec, Versions};
+///
+/// // Needs Python with the package `gymnasium`.
+/// let envs = GymVec::new(&GymConfig::new("CartPole-v1"), 0..1)?;
+/// let Versions { python, gymnasium, .. } = envs.versions();
+/// assert!(python.starts_with("3.") && gymnasium.starts_with("1."));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Versions {
     /// Of Python.

@@ -8,6 +8,17 @@ use thiserror::Error;
 /// An error of a batch of Gymnasium environments. Every message names the environment's id.
 ///
 /// After an error a batch has ended its workers, and returns the same error again.
+///
+/// ```
+/// use brasa_env::EnvError;
+/// use brasa_gym::{GymConfig, GymError, GymVec};
+///
+/// let config = GymConfig { python: Some("/no/python".into()), ..GymConfig::new("CartPole-v1") };
+/// let EnvError::Scenario(error) = GymVec::new(&config, 0..1).unwrap_err() else { panic!("an error of this crate") };
+/// assert!(matches!(error.downcast_ref(), Some(GymError::Interpreter { .. })));
+/// let message = "`CartPole-v1`: the Python interpreter `/no/python` (the setting `python`) cannot be started: ";
+/// assert!(error.to_string().starts_with(message));
+/// ```
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum GymError {

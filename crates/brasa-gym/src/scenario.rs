@@ -16,6 +16,17 @@ const RANDOM: &str = "random";
 /// A Gymnasium environment with the return as its only figure, and random actions as its only baseline.
 ///
 /// Training and evaluation have different seeds; see [`crate::episode_seed`].
+///
+/// ```
+/// use brasa_env::Scenario;
+/// use brasa_gym::{GymConfig, Gymnasium};
+///
+/// // No process is started yet.
+/// let scenario = Gymnasium::new(GymConfig::new("CartPole-v1"))?;
+/// assert_eq!(scenario.baselines()[0].name, "random");
+/// assert!(Gymnasium::new(GymConfig::default()).is_err());
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct Gymnasium {
     config: GymConfig,

@@ -3,6 +3,18 @@
 use thiserror::Error;
 
 /// Minimizes `cost · x` with rows of linear terms and with finite limits for every variable.
+///
+/// ```
+/// use brasa_lp::Program;
+///
+/// // Buy 3 kWh in two hours with different prices, at most 2 kWh in each.
+/// let mut program = Program::default();
+/// let hours = [0.2, 0.1].map(|price| program.variable(price, 0.0, 2.0));
+/// program.equal(hours.map(|kwh| (kwh, 1.0)), 3.0);
+/// let cost = program.cost_of(&program.solve()?);
+/// assert!((cost - (0.2 * 1.0 + 0.1 * 2.0)).abs() < 1e-6);
+/// # Ok::<(), brasa_lp::Unsolved>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Program {
     pub(crate) cost: Vec<f64>,
@@ -13,6 +25,18 @@ pub struct Program {
 }
 
 /// A variable of a [`Program`].
+///
+/// ```
+/// use brasa_lp::{Program, Variable};
+///
+/// let mut program = Program::default();
+/// let power_kw: Variable = program.variable(0.2, -5.0, 5.0);
+/// assert_eq!(program.limits(power_kw), (-5.0, 5.0));
+/// // A distance from 2 kW that costs more than power itself.
+/// program.distance(1.0, 7.0, &[(power_kw, 1.0)], 2.0);
+/// assert!((program.solve()?.value(power_kw) - 2.0).abs() < 1e-6);
+/// # Ok::<(), brasa_lp::Unsolved>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Variable(usize);
 
@@ -35,6 +59,19 @@ pub(crate) struct Solved {
 }
 
 /// A solution of a [`Program`].
+///
+/// ```
+/// use brasa_lp::{Program, Solution};
+///
+/// let mut program = Program::default();
+/// let x = program.variable(1.0, 0.0, 10.0);
+/// program.at_most([(x, -1.0)], -4.0);
+/// let solution: Solution = program.solve()?;
+/// assert!((solution.value(x) - 4.0).abs() < 1e-6);
+/// // No solution costs less than the bound.
+/// assert!((3.99..=4.0).contains(&solution.bound()));
+/// # Ok::<(), brasa_lp::Unsolved>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Solution {
     values: Vec<f64>,
@@ -42,6 +79,17 @@ pub struct Solution {
 }
 
 /// A program without a solution: it has none, or the solver stopped before one.
+///
+/// ```
+/// use brasa_lp::{Program, Unsolved};
+///
+/// // At most 1, but equal to 2.
+/// let mut program = Program::default();
+/// let x = program.variable(1.0, 0.0, 1.0);
+/// program.equal([(x, 1.0)], 2.0);
+/// let error: Unsolved = program.solve().unwrap_err();
+/// assert!(!error.to_string().is_empty());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Unsolved(pub(crate) String);

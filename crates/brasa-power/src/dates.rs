@@ -3,6 +3,13 @@
 /// Days from 1970-01-01 to a date of the Gregorian calendar, which continues before its introduction.
 ///
 /// The year is counted from March, so that a leap day is its last; months then have (153 m + 2) / 5 days before them.
+///
+/// ```
+/// use brasa_power::dates::days_from_civil;
+///
+/// assert_eq!(days_from_civil(1970, 1, 1), 0);
+/// assert_eq!(days_from_civil(2024, 3, 1) - days_from_civil(2024, 2, 28), 2);
+/// ```
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -11,6 +18,12 @@ pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Year, month (1 to 12) and day (1 to 31) of a number of days since 1970-01-01.
+///
+/// ```
+/// use brasa_power::dates::{civil_from_days, days_from_civil};
+///
+/// assert_eq!(civil_from_days(days_from_civil(2024, 2, 28) + 1), (2024, 2, 29));
+/// ```
 pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -23,12 +36,27 @@ pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
 }
 
 /// Day of the year, 0 to 364; December 31 of a leap year counts as the day before.
+///
+/// ```
+/// use brasa_power::dates::{day_of_year, days_from_civil};
+///
+/// assert_eq!(day_of_year(days_from_civil(2023, 2, 1)), 31);
+/// // A leap year has 366 days, but no day 365.
+/// assert_eq!(day_of_year(days_from_civil(2024, 12, 31)), 364);
+/// ```
 pub fn day_of_year(days: i64) -> u32 {
     let (year, ..) = civil_from_days(days);
     (days - days_from_civil(year, 1, 1)).min(364) as u32
 }
 
 /// Day of the week of a number of days since 1970-01-01, a Thursday; 0 is Monday.
+///
+/// ```
+/// use brasa_power::dates::{days_from_civil, weekday};
+///
+/// // A Monday.
+/// assert_eq!(weekday(days_from_civil(2024, 1, 1)), 0);
+/// ```
 pub fn weekday(days: i64) -> u32 {
     (days + 3).rem_euclid(7) as u32
 }

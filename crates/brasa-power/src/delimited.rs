@@ -10,6 +10,18 @@ use csv::{ByteRecord, ReaderBuilder};
 use crate::EnergyError;
 
 /// A CSV file with unparsed cells.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use brasa_power::delimited::Delimited;
+///
+/// let table = Delimited::read(Path::new("load.csv"), b"hour,load_kw\n0, 2.5\n1, 3.0\n")?;
+/// assert_eq!(table.header, ["hour", "load_kw"]);
+/// assert_eq!(table.cell(1, 1), "3.0");
+/// assert!(table.cells(0).eq(["0", "1"]));
+/// # Ok::<(), brasa_power::EnergyError>(())
+/// ```
 #[derive(Debug)]
 pub struct Delimited {
     /// Names of the columns, trimmed.
@@ -57,22 +69,55 @@ impl Delimited {
 const SEPARATORS: [(char, &str); 3] = [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")];
 
 /// The error of a column `name` that two columns of `header` stand for.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use brasa_power::delimited::given_twice;
+///
+/// let header = ["load", "Load (kW)"].map(String::from);
+/// let error = given_twice(Path::new("a.csv"), "load_kw", (&header, 0, 1));
+/// assert_eq!(error.to_string(), "a.csv: must have `load_kw` once, got column 1 `load` and column 2 `Load (kW)`");
+/// ```
 pub fn given_twice(path: &Path, name: &str, (header, first, second): (&[String], usize, usize)) -> EnergyError {
     let at = |index: usize| format!("column {} `{}`", index + 1, header[index]);
     file_error(path, &format!("must have `{name}` once, got {} and {}", at(first), at(second)))
 }
 
 /// A file without the byte order mark that spreadsheets put in front of UTF-8.
+///
+/// ```
+/// use brasa_power::delimited::without_mark;
+///
+/// assert_eq!(without_mark(b"\xef\xbb\xbfhour,load"), b"hour,load");
+/// assert_eq!(without_mark(b"hour,load"), b"hour,load");
+/// ```
 pub fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 /// An error of a file as a whole.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use brasa_power::delimited::file_error;
+///
+/// let error = file_error(Path::new("load.csv"), "must have 8760 rows, got 24");
+/// assert_eq!(error.to_string(), "load.csv: must have 8760 rows, got 24");
+/// ```
 pub fn file_error(path: &Path, reason: &str) -> EnergyError {
     EnergyError::Schema { path: path.to_owned(), reason: field::printable(reason) }
 }
 
 /// Whether a cell says that there is no value, in the words of the programs that write tables.
+///
+/// ```
+/// use brasa_power::delimited::is_missing;
+///
+/// assert!(["", "NaN", "n/a", "null"].into_iter().all(is_missing));
+/// assert!(!is_missing("0"));
+/// ```
 pub fn is_missing(cell: &str) -> bool {
     cell.is_empty() || ["nan", "na", "n/a", "null", "none"].iter().any(|word| cell.eq_ignore_ascii_case(word))
 }

@@ -6,6 +6,17 @@ use brasa_env::{EnvError, InvalidField};
 use thiserror::Error;
 
 /// An error of an energy scenario.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use brasa_power::EnergyError;
+/// use brasa_power::delimited::Delimited;
+///
+/// let error = Delimited::read(Path::new("load.csv"), b"hour;load\n0;2,5\n").unwrap_err();
+/// assert!(matches!(error, EnergyError::Schema { .. }));
+/// assert!(error.to_string().starts_with("load.csv: its columns are separated by semicolons"));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EnergyError {
@@ -86,6 +97,17 @@ impl From<EnergyError> for EnvError {
 }
 
 /// Rejects a setting.
+///
+/// ```
+/// use brasa_power::{EnergyError, fail};
+///
+/// fn check(capacity_kwh: f64) -> Result<(), EnergyError> {
+///     if capacity_kwh > 0.0 { Ok(()) } else { fail("capacity_kwh", "must be above 0", capacity_kwh) }
+/// }
+///
+/// assert!(check(5.0).is_ok());
+/// assert_eq!(check(-5.0).unwrap_err().to_string(), "`capacity_kwh` must be above 0, got -5");
+/// ```
 pub fn fail<T>(field: &str, rule: &str, value: impl ToString) -> Result<T, EnergyError> {
     Err(InvalidField::new(field.to_owned(), rule.to_owned(), value).into())
 }

@@ -3,6 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 /// Energy flows summed over steps, in kWh and not negative unless stated otherwise.
+///
+/// ```
+/// use brasa_power::Ledger;
+///
+/// let noon = Ledger { pv_available_kwh: 5.0, grid_export_kwh: 2.0, load_kwh: 3.0, ..Ledger::default() };
+/// let mut day = Ledger::default();
+/// day.add(&noon);
+/// day.add(&Ledger { grid_import_kwh: 1.0, load_kwh: 1.0, ..Ledger::default() });
+/// assert_eq!((day.load_kwh, day.bus_residual_kwh()), (4.0, 0.0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Ledger<N = f64> {
     /// PV that could have been produced.

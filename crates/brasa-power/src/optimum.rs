@@ -16,6 +16,19 @@ const BYTES_PER_TERM: f64 = 800.0;
 
 /// The solution of a program, if this machine has the memory for it.
 ///
+/// ```
+/// use brasa_lp::Program;
+/// use brasa_power::optimum::solve;
+///
+/// // Buy 3 kWh at 0.2 EUR per kWh.
+/// let mut program = Program::default();
+/// let kwh = program.variable(0.2, 0.0, 5.0);
+/// program.equal([(kwh, 1.0)], 3.0);
+/// let solution = solve(&program)?;
+/// assert!((program.cost_of(&solution) - 0.6).abs() < 1e-6);
+/// # Ok::<(), brasa_power::EnergyError>(())
+/// ```
+///
 /// # Errors
 /// [`EnergyError::Optimum`] without a solution, [`EnergyError::Field`] without the memory.
 pub fn solve(program: &Program) -> Result<Solution, EnergyError> {
@@ -26,6 +39,14 @@ pub fn solve(program: &Program) -> Result<Solution, EnergyError> {
 /// An optimum with perfect foresight: what a schedule reaches, and what no controller can exceed.
 ///
 /// Objectives are minimized; that of the return is minus the return, up to a constant of the episode.
+///
+/// ```
+/// use brasa_power::Optimum;
+///
+/// // A schedule that costs 102 in the simulation; no controller costs less than 100.
+/// let optimum = Optimum { value: 102.0, planned: 101.0, bound: 100.0 };
+/// assert_eq!(optimum.gap(), 0.02);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Optimum {
     /// The objective that the schedule reaches in the simulation.
@@ -61,11 +82,33 @@ impl Optimum {
 }
 
 /// The memory of a comparison with programs of so many terms.
+///
+/// ```
+/// use brasa_power::optimum::memory;
+///
+/// let memory = memory(1e6);
+/// assert_eq!((memory.bytes, memory.setting), (8e8, "optimum"));
+/// ```
 pub fn memory(n_terms: f64) -> ComparisonMemory {
     ComparisonMemory { bytes: n_terms * BYTES_PER_TERM, setting: "optimum" }
 }
 
 /// Bounds of the return by episode: a program that was solved for the schedule is not solved again for the bound.
+///
+/// ```
+/// use brasa_env::Outcome;
+/// use brasa_power::optimum::{Bounds, Optimum};
+/// use brasa_power::scenario::{BOUND, FORESIGHT};
+///
+/// let optimum = Optimum { value: 102.0, planned: 102.0, bound: 100.0 };
+/// let schedule = Outcome { episode_return: Some(-102.0), ..Outcome::default() };
+/// let bounds = Bounds::default();
+/// bounds.outcome::<()>(FORESIGHT, (0, 7), || Ok((optimum, schedule)))?;
+/// // The program of the episode is not solved again.
+/// let bound = bounds.outcome::<()>(BOUND, (0, 7), || unreachable!("it is known"))?;
+/// assert_eq!(bound.episode_return, Some(-100.0));
+/// # Ok::<(), ()>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Bounds(Arc<Mutex<BTreeMap<(u64, u64), f64>>>);
 

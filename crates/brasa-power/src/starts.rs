@@ -5,6 +5,17 @@ use brasa_env::field;
 use crate::EnergyError;
 
 /// Places at which episodes may start, such as days or rows: blocks of consecutive places with gaps between them.
+///
+/// ```
+/// use brasa_power::Starts;
+///
+/// // 28 days, of which every fourth week is held out; an episode takes 6 days.
+/// let starts = Starts::between(28, 6, (7, 4), ["holdout_every", "episode_days"])?;
+/// assert_eq!((starts.n, starts.place(15)), (16, 15));
+/// // Day 15 is the last one: its episode ends with day 20.
+/// assert_eq!(starts.places().last(), Some(15));
+/// # Ok::<(), brasa_power::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Starts {
     /// Number of places.

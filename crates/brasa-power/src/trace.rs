@@ -7,6 +7,18 @@ use crate::dates::{civil_from_days, days_from_civil};
 /// Power flows of an episode per step, in kW (mean over the step), summed over the site.
 ///
 /// It is the [`brasa_env::Trace`] of every outcome of an energy scenario.
+///
+/// ```
+/// use brasa_power::Trace;
+///
+/// let mut trace = Trace { step_hours: 0.5, ..Trace::default() };
+/// for load_kw in [2.0, 4.0] {
+///     trace.load_kw.push(load_kw);
+///     trace.grid_kw.push(load_kw);
+/// }
+/// let energy_kwh: f64 = trace.grid_kw.iter().map(|kw| f64::from(*kw) * trace.step_hours).sum();
+/// assert_eq!(energy_kwh, 3.0);
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Trace {
     /// Length of a step, in hours.
@@ -36,6 +48,14 @@ pub struct Trace {
 }
 
 /// The local date and time at which a trace begins.
+///
+/// ```
+/// use brasa_power::TraceStart;
+///
+/// let noon = TraceStart { year: Some(2024), month: 2, day: 28, hour: 12.0, weekday: Some(2) };
+/// let later = noon.later(36.0);
+/// assert_eq!((later.month, later.day, later.hour, later.weekday), (3, 1, 0.0, Some(4)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TraceStart {
     /// The year, if the data have one; otherwise dates are those of a common year.

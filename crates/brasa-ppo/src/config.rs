@@ -7,6 +7,15 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Settings of proximal policy optimization. Defaults are those of Stable-Baselines3.
+///
+/// ```
+/// use brasa_ppo::PpoConfig;
+///
+/// let config: PpoConfig = serde_json::from_str(r#"{ "n_steps": 64, "gamma": 0.98 }"#)?;
+/// config.validate()?;
+/// assert_eq!((config.n_steps, config.batch_size), (64, PpoConfig::default().batch_size));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PpoConfig {
@@ -89,6 +98,14 @@ impl Default for PpoConfig {
 }
 
 /// Invalid settings.
+///
+/// ```
+/// use brasa_ppo::{PpoConfig, PpoError};
+///
+/// let error = PpoConfig { gamma: 1.5, ..Default::default() }.validate().unwrap_err();
+/// assert!(matches!(error, PpoError::Field(_)));
+/// assert_eq!(error.to_string(), "`gamma` must be in [0, 1], got 1.5");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PpoError {

@@ -34,6 +34,23 @@ const ADAPTIVE_RATE: (f64, f64) = (1e-6, 1e-2);
 /// - the last minibatch of an epoch may be smaller;
 /// - rows with a single legal action enter only the value loss;
 /// - the value loss has no factor of one half (Stable-Baselines3): halve the `vf_coef` of implementations that have it.
+///
+/// ```
+/// use brasa_core::OnPolicyLearner;
+/// # use brasa_core::env::{Space, named_rng};
+/// use brasa_nn::{ActorCriticConfig, MlpActorCritic};
+/// use brasa_ppo::{Ppo, PpoConfig};
+///
+/// # let device = brasa_device::open_named("cpu")?.autodiff();
+/// # let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::Discrete(3));
+/// # let rng = &mut named_rng(0, "weights", 0);
+/// let network = MlpActorCritic::new(&ActorCriticConfig::default(), &obs, &action, &device, rng)?;
+/// let config = PpoConfig { n_steps: 64, gamma: 0.98, ..Default::default() };
+/// let learner = Ppo::new(network, config, 0)?;
+/// // A training loop reads these settings from the learner.
+/// assert_eq!((learner.n_steps(), learner.gamma()), (64, 0.98));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Ppo<M: ActorCritic> {
     trainable: Trainable<M>,
@@ -298,6 +315,19 @@ impl<M: ActorCritic + Module> Persist for Ppo<M> {
 /// and clip range; then the losses of policy, value and entropy, whether the ratio was clipped, and the divergence.
 ///
 /// Rows with a single legal action have weight 0: their ratio is 1 and they have no entropy.
+///
+/// ```
+/// use brasa_number::RowLoss;
+/// use brasa_ppo::Surrogate;
+///
+/// let loss = Surrogate { dual_clip: None, clip_range_vf: None, vf_coef: 0.5, ent_coef: 0.0 };
+/// // An action became twice as likely; its advantage is 1 and the clip range 0.2. The value is 1 below its target.
+/// let results: [f64; 3] = [2.0_f64.ln(), 0.0, 0.0];
+/// let data = [0.0, 0.0, 1.0, 1.0, 1.0, 0.2];
+/// let [loss, policy, value, _, is_clipped, _] = loss.row(results, data);
+/// assert_eq!((policy, value, is_clipped), (-1.2, 1.0, 1.0));
+/// assert_eq!(loss, -0.7);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Surrogate {
     /// The objective is at least the advantage times this where the advantage is negative (Ye et al. 2020, arXiv 1912.09729, equation 7); `None`

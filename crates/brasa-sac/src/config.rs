@@ -7,6 +7,15 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Settings of soft actor-critic. Defaults are those of Haarnoja et al. 2018 and Stable-Baselines3.
+///
+/// ```
+/// use brasa_sac::SacConfig;
+///
+/// let config: SacConfig = serde_json::from_str(r#"{ "tau": 0.01, "learning_rate": 0.001 }"#)?;
+/// config.validate()?;
+/// assert_eq!((config.tau, config.gamma), (0.01, 0.99));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SacConfig {
@@ -45,6 +54,16 @@ pub struct SacConfig {
 }
 
 /// The temperature.
+///
+/// ```
+/// use brasa_sac::{EntCoef, SacConfig};
+///
+/// let of = |text| serde_json::from_str::<SacConfig>(text).map(|config| config.ent_coef);
+/// assert_eq!(of(r#"{ "ent_coef": 0.2 }"#)?, EntCoef::Fixed(0.2));
+/// // Learned, from 0.5 on.
+/// assert_eq!(of(r#"{ "ent_coef": { "auto": 0.5 } }"#)?, EntCoef::Auto { auto: 0.5 });
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged, deny_unknown_fields, expecting = "must be a number or { auto = START }, without other keys")]
 pub enum EntCoef {
@@ -77,6 +96,14 @@ impl Default for SacConfig {
 }
 
 /// Invalid settings.
+///
+/// ```
+/// use brasa_sac::{SacConfig, SacError};
+///
+/// let error = SacConfig { tau: 0.0, ..Default::default() }.validate().unwrap_err();
+/// assert!(matches!(error, SacError::Field(_)));
+/// assert_eq!(error.to_string(), "`tau` must be in (0, 1], got 0");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SacError {

@@ -37,6 +37,23 @@ use crate::{EntCoef, SacConfig, SacError};
 /// - actions are in [-1, 1] for critics, log-probabilities and the target entropy, for any bounds of the environment;
 /// - n-step returns do not contain the entropy of intermediate steps;
 /// - log-probabilities are exact (see `brasa_nn::distribution::squashed`), without the 1e-6 of other implementations.
+///
+/// ```
+/// use brasa_core::OffPolicyLearner;
+/// # use brasa_core::env::{Space, named_rng};
+/// use brasa_nn::{MlpCritics, MlpCriticsConfig, SquashedActor, SquashedActorConfig};
+/// use brasa_sac::{Sac, SacConfig};
+///
+/// # let device = brasa_device::open_named("cpu")?.autodiff();
+/// # let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::uniform_box(-2.0, 2.0, ["torque"]));
+/// # let rng = &mut named_rng(0, "weights", 0);
+/// let actor = SquashedActor::new(&SquashedActorConfig::default(), &obs, &action, &device, rng)?;
+/// let critics = MlpCritics::new(&MlpCriticsConfig::default(), &obs, &action, &device, rng)?;
+/// let learner = Sac::new(actor, critics, SacConfig { gamma: 0.98, ..Default::default() }, 0)?;
+/// // The replay buffer uses the discount of the learner.
+/// assert_eq!(learner.gamma(), 0.98);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Sac<A: Policy, C> {
     actor: Trainable<A>,
@@ -366,6 +383,20 @@ impl Forward<LogTemperature, 1> for Itself {
 /// - `next_q`: `[n_critics, n_rows]`
 /// - `ent_coef`: `[1]`
 /// - output: `[n_rows]`
+///
+/// ```
+/// use brasa_sac::td_target;
+/// use burn::tensor::Tensor;
+///
+/// # let device = brasa_device::open_named("cpu")?;
+/// let row = |values: [f32; 2]| Tensor::<1>::from_floats(values, &device);
+/// // Two transitions, the second of which ended its episode, and two critics.
+/// let next_q = Tensor::<2>::from_floats([[5.0, 9.0], [4.0, 9.0]], &device);
+/// let ent_coef = Tensor::<1>::from_floats([0.5], &device);
+/// let target = td_target(row([1.0, 1.0]), row([0.5, 0.0]), next_q, row([-2.0, -2.0]), ent_coef);
+/// assert_eq!(target.to_data().to_vec::<f32>()?, [1.0 + 0.5 * (4.0 + 1.0), 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn td_target(
     reward: Tensor<1>,
     discount: Tensor<1>,
@@ -378,6 +409,14 @@ pub fn td_target(
 }
 
 /// `w (Q_i - y)^2 / 2` of a critic, equation 5, from the target and the weight of the row.
+///
+/// ```
+/// use brasa_number::RowLoss;
+/// use brasa_sac::BellmanError;
+///
+/// // The value is 3, its target 1; the weight of the row is 0.5.
+/// assert_eq!(BellmanError.row([3.0], [1.0, 0.5]), [1.0]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct BellmanError;
 
@@ -389,6 +428,15 @@ impl RowLoss<1, 2, 1> for BellmanError {
 }
 
 /// `alpha ln pi(a|s) - min_i Q_i(s, a)`, equation 7, and a multiple of the mean of `a^2`; then `ln pi(a|s)`. The temperature is the data.
+///
+/// ```
+/// use brasa_number::RowLoss;
+/// use brasa_sac::PolicyImprovement;
+///
+/// let loss = PolicyImprovement { action_l2: 0.0 };
+/// // Log-probability -1, value 2, and the square of the action; the temperature is 0.5.
+/// assert_eq!(loss.row([-1.0, 2.0, 0.25], [0.5]), [-2.5, -1.0]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyImprovement {
     /// Weight of the squares; 0 for none.
@@ -407,6 +455,15 @@ impl RowLoss<3, 1, 2> for PolicyImprovement {
 }
 
 /// `-ln alpha (ln pi(a|s) + H)`, of `ln alpha` from `ln pi(a|s)`.
+///
+/// ```
+/// use brasa_number::RowLoss;
+/// use brasa_sac::Warmth;
+///
+/// // The policy has a log-probability of 3 where the target is an entropy of -1: the temperature rises.
+/// let loss = Warmth { target_entropy: -1.0 };
+/// assert_eq!(loss.row([1.0], [3.0]), [-2.0]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Warmth {
     /// `H`.

@@ -13,6 +13,16 @@ use crate::shard::{Member, Shard};
 use crate::{ShardError, World};
 
 /// A run that did not succeed.
+///
+/// ```
+/// use brasa_shards::{RunError, World, shard};
+///
+/// let error = World::solo().run(3, || Ok::<_, String>(())).unwrap_err();
+/// assert!(matches!(error, RunError::Dist(_)));
+/// let work = || if shard().index == 1 { Err("no data") } else { Ok(()) };
+/// let error = World::solo().run(2, work).unwrap_err();
+/// assert_eq!(error.to_string(), "shard 1: no data");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError<E: Display + fmt::Debug> {

@@ -8,6 +8,16 @@ use crate::tree::{self, Number};
 use crate::world::Ranks;
 
 /// A part of a run.
+///
+/// ```
+/// use brasa_shards::{Shard, World, shard};
+///
+/// assert_eq!(shard(), Shard { index: 0, count: 1 });
+/// let first = World::solo().run(4, || Ok::<_, String>(shard()))?;
+/// assert_eq!(first, Shard { index: 0, count: 4 });
+/// assert!(first.is_part() && first.is_first());
+/// # Ok::<(), brasa_shards::RunError<String>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
     /// From 0.
@@ -64,12 +74,35 @@ impl Member {
 }
 
 /// The shard of the current thread.
+///
+/// ```
+/// use brasa_shards::{World, shard};
+///
+/// // Each shard takes its part of 8 environments.
+/// let envs = World::solo().run(4, || {
+///     let (index, n) = (shard().index, 8 / shard().count);
+///     Ok::<_, String>(index * n..(index + 1) * n)
+/// })?;
+/// assert_eq!(envs, 0..2);
+/// # Ok::<(), brasa_shards::RunError<String>>(())
+/// ```
 pub fn shard() -> Shard {
     MEMBER.with_borrow(|member| member.as_ref().map_or(Shard::WHOLE, |member| member.shard))
 }
 
 /// The mean over all shards of each number, in the order of the tree. All shards call it with equally many numbers, and all get the
 /// same bits. Outside of a sharded run it returns `values`.
+///
+/// ```
+/// use brasa_shards::{World, mean, shard};
+///
+/// let gradient = World::solo().run(2, || {
+///     let own = [1.0f32, 10.0].map(|x| x * (shard().index + 1) as f32);
+///     Ok::<_, String>(mean(own.to_vec()))
+/// })?;
+/// assert_eq!(gradient, [1.5, 15.0]);
+/// # Ok::<(), brasa_shards::RunError<String>>(())
+/// ```
 ///
 /// # Panics
 /// If the shards have different numbers of values; ends the thread without a message if another shard has failed.
@@ -85,6 +118,14 @@ pub fn mean<T: Number>(values: Vec<T>) -> Vec<T> {
 }
 
 /// The bytes of all shards, in their order. All shards call it. Outside of a sharded run it returns `bytes` alone.
+///
+/// ```
+/// use brasa_shards::{World, gather, shard};
+///
+/// let all = World::solo().run(2, || Ok::<_, String>(gather(vec![shard().index as u8; 3])))?;
+/// assert_eq!(*all, [vec![0, 0, 0], vec![1, 1, 1]]);
+/// # Ok::<(), brasa_shards::RunError<String>>(())
+/// ```
 ///
 /// # Panics
 /// Ends the thread without a message if another shard has failed.

@@ -3,6 +3,19 @@
 use std::ops::AddAssign;
 
 /// A floating-point number that shards can average: `f32` or `f64`.
+///
+/// ```
+/// use brasa_shards::{Number, World, mean};
+///
+/// /// The mean over the shards of one number, in its precision.
+/// fn mean_of_one<T: Number>(number: T) -> T {
+///     mean(vec![number])[0]
+/// }
+///
+/// let both = World::solo().run(2, || Ok::<_, String>((mean_of_one(0.5f32), mean_of_one(0.1f64))))?;
+/// assert_eq!(both, (0.5, 0.1));
+/// # Ok::<(), brasa_shards::RunError<String>>(())
+/// ```
 pub trait Number: bytemuck::Pod + AddAssign + Send + Sync + sealed::Sealed {
     /// The number divided by a power of two, which is exact.
     fn divided(self, by: usize) -> Self;

@@ -8,6 +8,15 @@ use thiserror::Error;
 use crate::tree::{self, Number};
 
 /// Processes or shards that cannot be used.
+///
+/// ```
+/// use brasa_shards::{RunError, ShardError, World};
+///
+/// let error = World::solo().run(3, || Ok::<_, String>(())).unwrap_err();
+/// assert!(matches!(error, RunError::Dist(ShardError::Shards { n_shards: 3, n_ranks: 1 })));
+/// let message = "`n_shards` must be a power of two and a multiple of the number of ranks, which is 1, got 3";
+/// assert_eq!(error.to_string(), message);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ShardError {
@@ -34,6 +43,27 @@ pub enum ShardError {
 
 /// How the processes of a run exchange bytes: `brasa-mpi` does it by MPI. Every rank calls it in the same order, one thread at a time. What
 /// cannot be exchanged ends all processes.
+///
+/// ```
+/// use brasa_shards::{Link, World};
+///
+/// /// A process that is alone. Every exchange gives its own bytes.
+/// struct Alone;
+///
+/// impl Link for Alone {
+///     fn rank(&self) -> usize { 0 }
+///     fn n_ranks(&self) -> usize { 1 }
+///     fn begin(&self) {}
+///     fn swap(&self, _with: usize, own: &[u8], other: &mut [u8]) { other.copy_from_slice(own) }
+///     fn all_gather(&self, own: &[u8], all: &mut [u8]) { all.copy_from_slice(own) }
+///     fn leave(&self) {}
+///     fn abort(&self, _message: &str, _status: u8) {}
+/// }
+///
+/// let all = World::of(Alone, ()).run(2, || Ok::<_, String>(brasa_shards::gather(vec![5])))?;
+/// assert_eq!(*all, [[5], [5]]);
+/// # Ok::<(), brasa_shards::RunError<String>>(())
+/// ```
 pub trait Link: Send + Sync {
     /// The index of this process, from 0.
     fn rank(&self) -> usize;
@@ -69,6 +99,16 @@ impl std::fmt::Debug for Ranks {
 /// The processes of a run: the ranks that `mpirun` or `srun` has started, or this process alone.
 ///
 /// It must live until all ranks have finished: when it is dropped, it may wait for them.
+///
+/// ```
+/// use brasa_shards::{World, mean, shard};
+///
+/// // One process, whose four shards are threads.
+/// let world = World::join()?;
+/// let loss = world.run(4, || Ok::<_, String>(mean(vec![shard().index as f64])))?;
+/// assert_eq!((loss, world.rank(), world.n_ranks()), (vec![1.5], 0, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct World {
     ranks: Arc<Ranks>,

@@ -9,6 +9,15 @@ use thiserror::Error;
 /// Settings of TD3. Defaults are those of Fujimoto et al. 2018 and Stable-Baselines3.
 ///
 /// All noise is in units of actions in [-1, 1], for any bounds of the environment: 0.1 is a twentieth of the range.
+///
+/// ```
+/// use brasa_td3::Td3Config;
+///
+/// let config: Td3Config = serde_json::from_str(r#"{ "tau": 0.01, "learning_rate": 0.001 }"#)?;
+/// config.validate()?;
+/// assert_eq!((config.tau, config.gamma), (0.01, 0.99));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Td3Config {
@@ -64,6 +73,14 @@ impl Default for Td3Config {
 }
 
 /// Invalid settings.
+///
+/// ```
+/// use brasa_td3::{Td3Config, Td3Error};
+///
+/// let error = Td3Config { tau: 0.0, ..Default::default() }.validate().unwrap_err();
+/// assert!(matches!(error, Td3Error::Field(_)));
+/// assert_eq!(error.to_string(), "`tau` must be in (0, 1], got 0");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Td3Error {

@@ -6,6 +6,25 @@ use burn::tensor::Tensor;
 
 /// `clip(mu(s) + std noise, -1, 1)` with standard normal noise while exploring, otherwise `mu(s)`: Fujimoto et al.
 /// 2018, algorithm 1, and the clipping of the authors' code.
+///
+/// ```
+/// use brasa_core::env::{Space, named_rng};
+/// use brasa_core::{Explore, Obs, Policy};
+/// use brasa_nn::{DeterministicActor, DeterministicActorConfig};
+/// use brasa_td3::GaussianExploration;
+/// use burn::tensor::Tensor;
+///
+/// # let device = brasa_device::open_named("cpu")?;
+/// # let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::uniform_box(-2.0, 2.0, ["torque"]));
+/// # let rng = &mut named_rng(0, "weights", 0);
+/// let actor = DeterministicActor::new(&DeterministicActorConfig::default(), &obs, &action, &device, rng)?;
+/// let policy = GaussianExploration { actor, std: 0.1 };
+/// // Noise of 100 standard deviations: the action is cut at its bound.
+/// let noise = Tensor::full([1, policy.noise().width], 100.0, &device);
+/// let (action, ()) = policy.act(Obs::new(Tensor::zeros([1, 2], &device)), Explore::Sample(noise));
+/// assert_eq!(action.to_data().to_vec::<f32>()?, [1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct GaussianExploration<A> {
     /// The deterministic actor, on the non-autodiff device.

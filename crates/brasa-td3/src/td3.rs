@@ -38,6 +38,23 @@ use crate::{GaussianExploration, Td3Config, Td3Error};
 /// - any number of critics: targets use the minimum, the actor uses the first;
 /// - the initial uniformly random actions have no additional noise (Stable-Baselines3 adds its noise to them);
 /// - the actor's update computes all critics although it needs only the first, because they are one batched network.
+///
+/// ```
+/// use brasa_core::OffPolicyLearner;
+/// # use brasa_core::env::{Space, named_rng};
+/// use brasa_nn::{DeterministicActor, DeterministicActorConfig, MlpCritics, MlpCriticsConfig};
+/// use brasa_td3::{Td3, Td3Config};
+///
+/// # let device = brasa_device::open_named("cpu")?.autodiff();
+/// # let (obs, action) = (Space::uniform_box(-1.0, 1.0, ["x", "y"]), Space::uniform_box(-2.0, 2.0, ["torque"]));
+/// # let rng = &mut named_rng(0, "weights", 0);
+/// let actor = DeterministicActor::new(&DeterministicActorConfig::default(), &obs, &action, &device, rng)?;
+/// let critics = MlpCritics::new(&MlpCriticsConfig::default(), &obs, &action, &device, rng)?;
+/// let learner = Td3::new(actor, critics, Td3Config { gamma: 0.98, ..Default::default() }, 0)?;
+/// // The replay buffer uses the discount of the learner.
+/// assert_eq!(learner.gamma(), 0.98);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Td3<A: Policy, C> {
     actor: Trainable<A>,
@@ -298,6 +315,19 @@ impl<A: Policy + Module, C: Module> Persist for Td3<A, C> {
 /// - `action`: `[n_rows, n_actions]`, the target actor's
 /// - `noise`: `[n_rows, n_actions]`, standard normal
 /// - output: `[n_rows, n_actions]`
+///
+/// ```
+/// use brasa_td3::target_action;
+/// use burn::tensor::Tensor;
+///
+/// # let device = brasa_device::open_named("cpu")?;
+/// let action = Tensor::<2>::from_floats([[0.0, 0.0, 0.75]], &device);
+/// let noise = Tensor::<2>::from_floats([[0.5, -4.0, 4.0]], &device);
+/// // Noise is cut at 0.5, and actions at 1.
+/// let smoothed = target_action(action, noise, 0.5, 0.5);
+/// assert_eq!(smoothed.to_data().to_vec::<f32>()?, [0.25, -0.5, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn target_action(action: Tensor<2>, noise: Tensor<2>, std: f64, clip: f64) -> Tensor<2> {
     (action + (noise * std).clamp(-clip, clip)).clamp(-1.0, 1.0)
 }
@@ -308,11 +338,32 @@ pub fn target_action(action: Tensor<2>, noise: Tensor<2>, std: f64, clip: f64) -
 /// - `reward`, `discount`: `[n_rows]`; `discount` is 0 after a terminal step
 /// - `next_q`: `[n_critics, n_rows]`, the target critics' at the target action
 /// - output: `[n_rows]`
+///
+/// ```
+/// use brasa_td3::td_target;
+/// use burn::tensor::Tensor;
+///
+/// # let device = brasa_device::open_named("cpu")?;
+/// let row = |values: [f32; 2]| Tensor::<1>::from_floats(values, &device);
+/// // Two transitions, the second of which ended its episode, and two critics.
+/// let next_q = Tensor::<2>::from_floats([[5.0, 9.0], [4.0, 9.0]], &device);
+/// let target = td_target(row([1.0, 1.0]), row([0.5, 0.0]), next_q);
+/// assert_eq!(target.to_data().to_vec::<f32>()?, [1.0 + 0.5 * 4.0, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_q: Tensor<2>) -> Tensor<1> {
     reward + discount * next_q.min_dim(0).squeeze_dim::<1>(0)
 }
 
 /// `w (Q_i - y)^2` of a critic, algorithm 1, from the target and the weight of the row.
+///
+/// ```
+/// use brasa_number::RowLoss;
+/// use brasa_td3::BellmanError;
+///
+/// // The value is 3, its target 1; the weight of the row is 0.5.
+/// assert_eq!(BellmanError.row([3.0], [1.0, 0.5]), [2.0]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct BellmanError;
 
@@ -324,6 +375,14 @@ impl RowLoss<1, 2, 1> for BellmanError {
 }
 
 /// `-Q_1(s, mu(s))`, algorithm 1.
+///
+/// ```
+/// use brasa_number::RowLoss;
+/// use brasa_td3::PolicyImprovement;
+///
+/// // A step along its gradient raises the value of the actor's action.
+/// assert_eq!(PolicyImprovement.row([3.0], []), [-3.0]);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyImprovement;
 

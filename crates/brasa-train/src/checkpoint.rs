@@ -28,6 +28,19 @@ const MANIFEST: &str = "manifest.json";
 pub(crate) const UNFINISHED: &str = ".unfinished-";
 
 /// The saved data of a run.
+///
+/// ```
+/// use brasa_train::{Checkpoint, Checkpoints};
+///
+/// let dir = tempfile::tempdir()?;
+/// let mut checkpoint = Checkpoint { env_steps: 2048, ..Default::default() };
+/// checkpoint.policy.insert("network.weight".into(), (vec![2], vec![0.5, -1.0]));
+/// let checkpoints = Checkpoints::new(dir.path(), 2);
+/// checkpoints.save(&checkpoint)?;
+/// let (_, read) = checkpoints.latest()?;
+/// assert_eq!(read, checkpoint);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Checkpoint {
     /// Environment steps taken.
@@ -55,6 +68,18 @@ impl Checkpoint {
 }
 
 /// The manifest of a checkpoint: a checkpoint without a valid manifest is not read.
+///
+/// ```
+/// use brasa_train::{Checkpoint, Checkpoints, Manifest};
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = Checkpoints::new(dir.path(), 1).save(&Checkpoint { env_steps: 2048, ..Default::default() })?;
+/// let text = std::fs::read_to_string(path.join("manifest.json"))?;
+/// let manifest: Manifest = serde_json::from_str(&text)?;
+/// assert_eq!(manifest.env_steps, 2048);
+/// assert!(manifest.crc32.contains_key("policy.safetensors"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -71,6 +96,14 @@ pub struct Manifest {
 }
 
 /// A checkpoint that cannot be written or read.
+///
+/// ```
+/// use brasa_train::{CheckpointError, Checkpoints};
+///
+/// let error = Checkpoints::new("runs/none", 2).latest().unwrap_err();
+/// assert!(matches!(error, CheckpointError::None { .. }));
+/// assert_eq!(error.to_string(), "no checkpoint in runs/none");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
@@ -120,6 +153,20 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
 /// experience), and `manifest.json` (counters, and a checksum of each file, including the manifest). It is written under a
 /// temporary name and renamed, so a killed process leaves the previous one. A second, different checkpoint of the same step
 /// is `step-<env steps>.1`.
+///
+/// ```
+/// use brasa_train::{Checkpoint, Checkpoints};
+///
+/// let dir = tempfile::tempdir()?;
+/// let checkpoints = Checkpoints::new(dir.path(), 2);
+/// for env_steps in [1000, 2000, 3000] {
+///     checkpoints.save(&Checkpoint { env_steps, ..Default::default() })?;
+/// }
+/// // The two newest are kept.
+/// assert_eq!(checkpoints.list()?.len(), 2);
+/// assert_eq!(checkpoints.latest_env_steps()?, Some(3000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
     dir: PathBuf,

@@ -9,6 +9,14 @@ use thiserror::Error;
 use crate::{CheckpointError, RunDirError};
 
 /// An error that ends a training run. The last checkpoint is kept.
+///
+/// ```
+/// use brasa_train::{OffPolicyConfig, TrainError};
+///
+/// let config = OffPolicyConfig { train_freq: 0, ..Default::default() };
+/// let error: TrainError = config.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`train_freq` must be at least 1, got 0");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TrainError {

@@ -33,6 +33,24 @@ pub(crate) fn fits_evaluation<P: Policy>(policy: P, batch: &impl EnvBatch) -> Re
 /// `n_episodes % n_envs` environments. Taking the episodes that end first would overrepresent short ones. The environments
 /// must not be those of training.
 ///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_core::HostEnv;
+/// use brasa_core::env::wrappers::EpisodeStats;
+/// use brasa_train::evaluate;
+///
+/// # let (network, device) = (ppo().network, device());
+/// # let envs = brasa_core::env::EnvVec::new(0..4, |_| brasa_classic::CartPole::default())?;
+/// # let envs = brasa_core::env::wrappers::TimeLimit::new(envs, 500)?;
+/// let mut test_envs = HostEnv::new(EpisodeStats::new(envs), &device);
+/// let episodes = evaluate(&network, &mut test_envs, 6, 1)?;
+/// // Environments 0 and 1 take two episodes each.
+/// let envs: Vec<_> = episodes.iter().map(|episode| episode.env).collect();
+/// assert_eq!(envs, [0, 0, 1, 1, 2, 3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// [`TrainError::Field`] if the environments keep no episode statistics ([`EnvSpec::keeps_episodes`]), or if they return
 /// observations that are not normalized yet; [`EnvError::Space`] for a policy of other sizes; any error of an environment, also [`EnvError::Endless`] if no episode ends for

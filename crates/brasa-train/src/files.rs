@@ -8,6 +8,17 @@ use std::path::{Path, PathBuf};
 ///
 /// A symbolic link at `path` or at the temporary name is replaced, never followed.
 ///
+/// ```
+/// use brasa_train::write_atomically;
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("result.json");
+/// write_atomically(&path, b"{}")?;
+/// assert_eq!(std::fs::read(&path)?, b"{}");
+/// assert!(write_atomically(&dir.path().join("missing/result.json"), b"{}").is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// # Errors
 /// If a file system operation fails; `path` is then unchanged.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -29,6 +40,16 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Whether `path` is a name of standard output: `-`, or one of the system, such as `/dev/stdout`.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use brasa_train::is_standard_output;
+///
+/// assert!(is_standard_output(Path::new("-")) && is_standard_output(Path::new("/dev/stdout")));
+/// // A file of this name.
+/// assert!(!is_standard_output(Path::new("./-")));
+/// ```
 pub fn is_standard_output(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
@@ -41,6 +62,18 @@ pub fn is_standard_output(path: &Path) -> bool {
 /// - Anything else that exists, such as a pipe or a device: it is opened and written, and stays what it is.
 ///
 /// [`OutputFile`] is the same for what is written little by little.
+///
+/// ```
+/// use brasa_train::write_output;
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("policy.json");
+/// write_output(&path, b"{}")?;
+/// assert_eq!(std::fs::read(&path)?, b"{}");
+/// // A directory stays what it is.
+/// assert!(write_output(dir.path(), b"{}").is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// # Errors
 /// If a file system operation fails; a regular file is then unchanged.
@@ -89,6 +122,19 @@ fn is_foreign_output(path: &Path) -> bool {
 /// A result that is written little by little, and appears at the place that a user named when it is complete ([`OutputFile::publish`]).
 ///
 /// Until then, it is a file without a name, which disappears with the process. It can be sought, whatever the place is.
+///
+/// ```
+/// use std::io::Write;
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("curve.csv");
+/// let mut file = brasa_train::OutputFile::create(&path)?;
+/// writeln!(file, "step,return")?;
+/// assert!(!path.exists());
+/// file.publish()?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "step,return\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,

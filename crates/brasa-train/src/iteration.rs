@@ -17,6 +17,20 @@ use crate::{CheckpointError, TrainError};
 pub(crate) const WINDOW: usize = 100;
 
 /// The counters of a run: the state of the loop in a checkpoint.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{OnPolicy, Run, Training};
+///
+/// // `ppo()` collects 16 steps of each environment.
+/// let mut training = OnPolicy::new(cart_poles(4), ppo(), Run { total_env_steps: 256, seed: 0 })?;
+/// training.iterate()?;
+/// let counters = training.counters();
+/// assert_eq!((counters.env_steps, counters.iterations), (64, 1));
+/// assert_eq!(counters.gamma, Some(0.99));
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Environment steps, summed over environments.
@@ -61,6 +75,19 @@ impl Counters {
 }
 
 /// Result of one iteration of collecting and learning.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{OnPolicy, Run, Training};
+///
+/// let mut training = OnPolicy::new(cart_poles(4), ppo(), Run { total_env_steps: 256, seed: 0 })?;
+/// let iteration = training.iterate()?;
+/// assert_eq!((iteration.env_steps, iteration.total_env_steps), (64, 256));
+/// assert_eq!(iteration.metric("time/total_timesteps"), Some(64.0));
+/// assert_eq!(iteration.metric("train/policy_loss"), None);
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Iteration {
     /// Environment steps so far.

@@ -29,6 +29,21 @@ fn log() -> MutexGuard<'static, Log> {
 /// Appends to the file at `path` what this process prints from now on, and what it has printed since its start or since [`close_log`],
 /// at most 1,000 lines. It takes the place of a log that is open.
 ///
+/// ```
+/// use brasa_train::{close_log, note, open_log};
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("run.log");
+/// note("before the run has a directory");
+/// open_log(&path)?;
+/// note("epoch 1");
+/// close_log();
+/// let log = std::fs::read_to_string(&path)?;
+/// let lines: Vec<_> = log.lines().filter_map(|line| line.split_once(' ')).map(|(_, line)| line).collect();
+/// assert_eq!(lines, ["before the run has a directory", "epoch 1"]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// # Errors
 /// If the file cannot be opened or written.
 pub fn open_log(path: &Path) -> io::Result<()> {
@@ -41,11 +56,37 @@ pub fn open_log(path: &Path) -> io::Result<()> {
 }
 
 /// Closes the log. What is printed from now on belongs to the next one.
+///
+/// ```
+/// use brasa_train::{close_log, note, open_log};
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("run.log");
+/// open_log(&path)?;
+/// note("epoch 1");
+/// close_log();
+/// note("of the next run");
+/// assert_eq!(std::fs::read_to_string(&path)?.lines().count(), 1);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn close_log() {
     log().file = None;
 }
 
 /// Adds lines to the log without printing them. Errors, such as a full disk, are ignored: they must not end a run.
+///
+/// ```
+/// use brasa_train::{note, open_log};
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("run.log");
+/// open_log(&path)?;
+/// note("two\nlines");
+/// let log = std::fs::read_to_string(&path)?;
+/// // Every line begins with its time: `2026-03-01T09:30:00Z two`.
+/// assert!(log.lines().map(|line| &line[21..]).eq(["two", "lines"]));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn note(text: &str) {
     let time = utc_now();
     let lines: String = text.lines().map(|line| format!("{time} {line}\n")).collect();
@@ -61,6 +102,17 @@ pub fn note(text: &str) {
 }
 
 /// Writes a line to standard error and to the log. Errors, such as a closed pipe or a full disk, are ignored: they must not end a run.
+///
+/// ```
+/// use brasa_train::{open_log, say};
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("run.log");
+/// open_log(&path)?;
+/// say("saved the policy");
+/// assert!(std::fs::read_to_string(&path)?.ends_with(" saved the policy\n"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn say(line: &str) {
     let _ = aside(|| writeln!(io::stderr().lock(), "{line}"));
     note(line);
@@ -70,16 +122,46 @@ pub fn say(line: &str) {
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Sets whether [`say_progress`] and the views of progress print.
+///
+/// ```
+/// use brasa_train::{is_quiet, say_progress, set_quiet};
+///
+/// set_quiet(true);
+/// // Only the log receives this line.
+/// say_progress("50 % of all steps");
+/// assert!(is_quiet());
+/// ```
 pub fn set_quiet(is_quiet: bool) {
     QUIET.store(is_quiet, Ordering::Relaxed);
 }
 
 /// Whether this process prints results, warnings and errors only.
+///
+/// ```
+/// use brasa_train::{is_quiet, set_quiet};
+///
+/// assert!(!is_quiet());
+/// set_quiet(true);
+/// assert!(is_quiet());
+/// ```
 pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
 /// Writes a line about what is going on to the log, and to standard error unless [`set_quiet`] forbids it.
+///
+/// ```
+/// use brasa_train::{open_log, say_progress, set_quiet};
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("run.log");
+/// open_log(&path)?;
+/// set_quiet(true);
+/// say_progress("50 % of all steps");
+/// // Nothing is printed, but the log has the line.
+/// assert!(std::fs::read_to_string(&path)?.ends_with(" 50 % of all steps\n"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn say_progress(line: &str) {
     match is_quiet() {
         true => note(line),
@@ -88,6 +170,20 @@ pub fn say_progress(line: &str) {
 }
 
 /// Standard error, with a copy in the log: for messages that another library formats.
+///
+/// ```
+/// use std::io::Write;
+///
+/// use brasa_train::{StandardError, open_log};
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("run.log");
+/// open_log(&path)?;
+/// // Such as the output of `tracing_subscriber::fmt().with_writer(|| StandardError)`.
+/// StandardError.write_all(b"WARN the disk is slow\n")?;
+/// assert!(std::fs::read_to_string(&path)?.ends_with("Z WARN the disk is slow\n"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StandardError;
 
@@ -104,6 +200,12 @@ impl Write for StandardError {
 }
 
 /// The present time as text: `2026-03-01T09:30:00Z`.
+///
+/// ```
+/// let now = brasa_train::utc_now();
+/// assert_eq!(now.len(), "2026-03-01T09:30:00Z".len());
+/// assert!(now.as_str() > "2026-01-01T00:00:00Z" && now.ends_with('Z'));
+/// ```
 pub fn utc_now() -> String {
     utc(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs()))
 }

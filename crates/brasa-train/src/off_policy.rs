@@ -22,6 +22,16 @@ use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Trainin
 
 /// Settings of the off-policy loop. Defaults are those of SAC; DQN usually needs fewer and smaller updates
 /// (Stable-Baselines3: `train_freq` 4, `updates_per_step` 0.25, `batch_size` 32).
+///
+/// ```
+/// use brasa_train::OffPolicyConfig;
+///
+/// let config = OffPolicyConfig { updates_per_step: 0.25, batch_size: 32, ..Default::default() };
+/// config.validate()?;
+/// let text = r#"{ "updates_per_step": 0.25, "batch_size": 32 }"#;
+/// assert_eq!(serde_json::from_str::<OffPolicyConfig>(text)?, config);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OffPolicyConfig {
@@ -77,6 +87,22 @@ impl OffPolicyConfig {
 }
 
 /// The off-policy loop: acts, stores transitions, and updates a learner with samples of them.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{OffPolicy, OffPolicyConfig, Run, Training};
+///
+/// let config = OffPolicyConfig { learning_starts: 16, log_interval: 32, batch_size: 32, ..Default::default() };
+/// # let replay = brasa_buffers::ReplayConfig { capacity: 256, ..Default::default() };
+/// # let config = OffPolicyConfig { replay, ..config };
+/// let mut training = OffPolicy::new(pendulums(4), td3(), config, Run { total_env_steps: 64, seed: 0 })?;
+/// training.iterate()?;
+/// assert_eq!(training.counters().env_steps, 32);
+/// // One update per step of an environment from step 16 on.
+/// assert!(training.counters().updates >= 16);
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 #[derive(Debug)]
 pub struct OffPolicy<E: VecEnv, L>
 where
@@ -111,6 +137,13 @@ struct Block {
 }
 
 /// Above this number of updates per environment step, a run warns: updates take most of its time.
+///
+/// ```
+/// use brasa_train::{MANY_UPDATES, OffPolicyConfig};
+///
+/// // The default is far below the limit of the warning.
+/// assert!(OffPolicyConfig::default().updates_per_step < MANY_UPDATES);
+/// ```
 pub const MANY_UPDATES: f64 = 16.0;
 
 /// Exploration noise that is used for several steps.

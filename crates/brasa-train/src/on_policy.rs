@@ -21,6 +21,21 @@ use crate::snapshot::{ahead_of, put_ahead, take_over, with_state, without_state}
 use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
 
 /// The on-policy loop: collects rollouts and updates a learner with them.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{OnPolicy, Run, Training};
+///
+/// let mut training = OnPolicy::new(cart_poles(4), ppo(), Run { total_env_steps: 128, seed: 0 })?;
+/// while !training.is_done() {
+///     training.iterate()?;
+/// }
+/// assert_eq!(training.counters().env_steps, 128);
+/// let (_envs, learner) = training.into_parts();
+/// # drop(learner);
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 #[derive(Debug)]
 pub struct OnPolicy<E: VecEnv, L> {
     rollouts: Rollouts<E>,

@@ -13,6 +13,17 @@ use crate::{Iteration, is_quiet, note, say_progress};
 const LINES: u64 = 10;
 
 /// Phases of an iteration, as in the metrics `time/PHASE`.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{OnPolicy, PHASES, Run, Training};
+///
+/// let mut training = OnPolicy::new(cart_poles(4), ppo(), Run { total_env_steps: 128, seed: 0 })?;
+/// let iteration = training.iterate()?;
+/// assert!(PHASES.iter().all(|phase| iteration.metric(&format!("time/{phase}")).is_some()));
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 pub const PHASES: [&str; 4] = ["environment", "transfer", "acting", "learning"];
 
 /// Time between the lines of a wait if standard error is not a terminal.
@@ -24,6 +35,20 @@ pub(crate) fn shows_bars() -> bool {
 }
 
 /// Shows progress on standard error: a bar on a terminal, a few lines elsewhere.
+///
+/// ```
+/// use brasa_train::{Iteration, ProgressView, open_log};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("run.log");
+/// # open_log(&path)?;
+/// let mut view = ProgressView::new(0, 2000, Vec::new());
+/// let metrics = vec![("rollout/ep_rew_mean".to_owned(), 21.5)];
+/// view.show(&Iteration { env_steps: 1000, total_env_steps: 2000, steps_per_sec: 500.0, metrics, ended: Vec::new() });
+/// view.finish();
+/// assert!(std::fs::read_to_string(&path)?.contains("50 %  1,000 steps  mean return 21.5  500 steps/s  2 s left"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ProgressView {
     /// On a terminal.
@@ -98,6 +123,15 @@ pub(crate) fn grouped(count: u64) -> String {
 }
 
 /// Progress of several runs: a bar on a terminal, elsewhere a line every half minute.
+///
+/// ```
+/// use brasa_train::RunsView;
+///
+/// // Two runs of 10,000 steps: one is finished, the other one has taken 2,500 steps.
+/// let mut view = RunsView::new(20_000, 2);
+/// view.show(12_500, 1, 1, 0);
+/// # assert!(format!("{view:?}").contains("n_runs: 2"));
+/// ```
 #[derive(Debug)]
 pub struct RunsView {
     bar: Option<ProgressBar>,
@@ -149,6 +183,17 @@ impl Drop for RunsView {
 }
 
 /// Share of each phase in the time of an iteration, from its metrics; `None` if they have no times.
+///
+/// ```
+/// use brasa_train::phases;
+///
+/// let secs = |name: &str| match name {
+///     "time/environment" => Some(3.0),
+///     "time/learning" => Some(1.0),
+///     _ => None,
+/// };
+/// assert_eq!(phases(secs).as_deref(), Some("environment 75 %, learning 25 %"));
+/// ```
 pub fn phases(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
     let secs = PHASES.map(|name| metric(&format!("time/{name}")).unwrap_or(0.0));
     let total = secs.iter().sum::<f64>();
@@ -177,6 +222,15 @@ fn gpu(metric: impl Fn(&str) -> Option<f64>) -> Option<String> {
 }
 
 /// A duration as text, in the unit that suits its size.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use brasa_train::in_words;
+///
+/// let secs = [90, 600, 9000, 864_000];
+/// assert_eq!(secs.map(|secs| in_words(Duration::from_secs(secs))), ["90 s", "10 min", "2.5 h", "10.0 days"]);
+/// ```
 pub fn in_words(time: Duration) -> String {
     match time.as_secs() {
         secs @ 0..120 => format!("{secs} s"),
@@ -187,6 +241,19 @@ pub fn in_words(time: Duration) -> String {
 }
 
 /// The value of `curve` for the metrics `metric`; `None` if a metric is missing or the divisor is not positive.
+///
+/// ```
+/// use brasa_core::env::Curve;
+/// use brasa_train::curve_value;
+///
+/// # let curve = Curve { label: "".into(), metric: "".into(), divided_by: None, evaluated: None, figure: None };
+/// let (metric, divided_by) = ("rollout/carbon_kg".to_owned(), Some("rollout/energy_kwh".to_owned()));
+/// let curve = Curve { label: "kg per kWh".into(), metric, divided_by, ..curve };
+/// let known = [("rollout/carbon_kg", 1.5), ("rollout/energy_kwh", 6.0)];
+/// let metric = |name: &str| known.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+/// assert_eq!(curve_value(&curve, metric), Some(0.25));
+/// assert_eq!(curve_value(&curve, |_| None), None);
+/// ```
 pub fn curve_value(curve: &Curve, metric: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     let value = metric(&curve.metric)?;
     match &curve.divided_by {

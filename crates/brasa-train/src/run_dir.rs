@@ -21,6 +21,19 @@ const LOCK: &str = "lock";
 /// The directory of a run: `config.toml`, `metrics.jsonl`, `events.out.tfevents.*`, `checkpoints/` and other files.
 ///
 /// A process must hold the lock to write. Reading needs no lock.
+///
+/// ```
+/// use brasa_train::RunDir;
+///
+/// let dir = tempfile::tempdir()?;
+/// let run_dir = RunDir::create(dir.path().join("room"))?;
+/// run_dir.write_config("[train]\nseed = 5\n")?;
+/// let read = RunDir::open(run_dir.path())?;
+/// assert_eq!(read.read_config()?, "[train]\nseed = 5\n");
+/// // The first process holds the lock.
+/// assert!(RunDir::open_to_resume(run_dir.path()).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct RunDir {
     path: PathBuf,
@@ -31,6 +44,16 @@ pub struct RunDir {
 }
 
 /// A run directory that cannot be used.
+///
+/// ```
+/// use brasa_train::{RunDir, RunDirError};
+///
+/// let dir = tempfile::tempdir()?;
+/// let error = RunDir::open(dir.path()).unwrap_err();
+/// assert!(matches!(error, RunDirError::NoRun { .. }));
+/// assert!(error.to_string().ends_with("is not a run directory: it has neither `config.toml` nor `checkpoints`"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunDirError {

@@ -13,6 +13,18 @@ use crate::{Checkpoint, CheckpointError, TrainError};
 
 /// The seed of what differs between shards, such as exploration noise and samples of stored experience. Environments and initial
 /// weights use the seed of the run: the former are told apart by their index, the latter are the same in all shards.
+///
+/// ```
+/// use brasa_shards::{World, gather};
+/// use brasa_train::own_seed;
+///
+/// // A program that is not divided has one shard.
+/// assert_eq!(own_seed(7), 7);
+/// let seeds = World::solo().run(2, || Ok::<_, String>(gather(own_seed(7).to_le_bytes().to_vec())))?;
+/// assert_eq!(seeds[0], 7u64.to_le_bytes());
+/// assert_ne!(seeds[0], seeds[1]);
+/// # Ok::<(), brasa_shards::RunError<String>>(())
+/// ```
 pub fn own_seed(seed: u64) -> u64 {
     match shard().index {
         0 => seed,

@@ -81,6 +81,17 @@ pub(crate) fn without_state(
 ///
 /// `moments` normalize the observations. `env` is the saved state of the environments, `replay` that of the replay buffer
 /// (empty if there is none).
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{Counters, take_checkpoint};
+///
+/// let counters = Counters { env_steps: 2048, ..Default::default() };
+/// let checkpoint = take_checkpoint(&ppo(), &counters, None, Vec::new(), Vec::new());
+/// assert_eq!(checkpoint.env_steps, 2048);
+/// assert!(checkpoint.policy.keys().all(|name| name.starts_with("network.")));
+/// ```
 pub fn take_checkpoint(
     learner: &impl Persist,
     counters: &Counters,
@@ -100,6 +111,23 @@ pub fn take_checkpoint(
 }
 
 /// Restores `learner` from a checkpoint at `path`, and returns the counters of the loop.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use std::path::Path;
+///
+/// use brasa_nn::Persist;
+/// use brasa_train::{Counters, restore_learner, take_checkpoint};
+///
+/// let (trained, mut learner) = (ppo(), ppo());
+/// let counters = Counters { env_steps: 2048, ..Default::default() };
+/// let checkpoint = take_checkpoint(&trained, &counters, None, Vec::new(), Vec::new());
+/// let restored = restore_learner(&mut learner, &checkpoint, Path::new("runs/room"))?;
+/// assert_eq!(restored, counters);
+/// assert_eq!(learner.save(), trained.save());
+/// # Ok::<(), brasa_train::CheckpointError>(())
+/// ```
 ///
 /// # Errors
 /// [`CheckpointError::Misfit`] if names or shapes differ.
@@ -145,6 +173,21 @@ pub(crate) fn take_over<E: VecEnv>(
 
 /// Loads the weights of the policy into `module`.
 ///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use std::path::Path;
+///
+/// use brasa_train::{Counters, restore_policy, take_checkpoint};
+///
+/// let checkpoint = take_checkpoint(&ppo(), &Counters::default(), None, Vec::new(), Vec::new());
+/// let path = Path::new("runs/room");
+/// restore_policy(ppo().network, &checkpoint, path)?;
+/// let error = restore_policy(td3().actor, &checkpoint, path).unwrap_err();
+/// assert!(error.to_string().starts_with("the checkpoint in runs/room does not fit: "));
+/// # Ok::<(), brasa_train::CheckpointError>(())
+/// ```
+///
 /// # Errors
 /// [`CheckpointError::Misfit`] if names or shapes differ.
 pub fn restore_policy<M: Module>(module: M, checkpoint: &Checkpoint, path: &Path) -> Result<M, CheckpointError> {
@@ -153,6 +196,20 @@ pub fn restore_policy<M: Module>(module: M, checkpoint: &Checkpoint, path: &Path
 }
 
 /// The moments that normalized the observations; `None` if observations were not normalized.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use std::path::Path;
+///
+/// use brasa_core::env::wrappers::RunningMoments;
+/// use brasa_train::{Counters, restore_moments, take_checkpoint};
+///
+/// let moments = RunningMoments { count: 100.0, mean: vec![0.5], squares: vec![25.0] };
+/// let checkpoint = take_checkpoint(&ppo(), &Counters::default(), Some(&moments), Vec::new(), Vec::new());
+/// assert_eq!(restore_moments(&checkpoint, Path::new("runs/room"))?, Some(moments));
+/// # Ok::<(), brasa_train::CheckpointError>(())
+/// ```
 ///
 /// # Errors
 /// [`CheckpointError::Misfit`] if some of the arrays are missing.

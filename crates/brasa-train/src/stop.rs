@@ -43,6 +43,20 @@ fn hangups_stay_ignored<E>(set: impl FnOnce() -> Result<(), E>) -> Result<(), E>
 ///
 /// A [`crate::Trainer`] then saves a checkpoint and returns. An on-policy loop first finishes its iteration, an off-policy
 /// loop its current update.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{Ending, StopToken, Trainer, Training};
+///
+/// let token = StopToken::default();
+/// let mut trainer = Trainer::on_policy(cart_poles(4), ppo()).stop_on(token.clone()).build()?;
+/// // Another thread or a callback may do this.
+/// token.stop();
+/// assert_eq!(trainer.run()?, Ending::Stopped);
+/// assert_eq!(trainer.training().counters().env_steps, 0);
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct StopToken(Arc<Shared>);
 

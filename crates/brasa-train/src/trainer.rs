@@ -25,6 +25,19 @@ use crate::{
 };
 
 /// Default seed of evaluations. Training does not use it.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_core::VecEnv;
+/// use brasa_train::EVAL_SEED;
+///
+/// // The seed of the evaluation begins other episodes than the seed of training.
+/// let mut envs = cart_poles(1);
+/// let first = |envs: &mut CartPoles, seed| Ok::<_, brasa_train::TrainError>(envs.reset(seed)?.values.to_data());
+/// assert_ne!(first(&mut envs, EVAL_SEED)?, first(&mut envs, 0)?);
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 pub const EVAL_SEED: u64 = 1_000_003;
 
 /// A training run with run directory, checkpoints, evaluation and sinks. [`TrainerBuilder`] has the settings.
@@ -86,6 +99,21 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Trainer<T> {
 }
 
 /// Called after every iteration; it may add metrics. To end the run it sets a [`StopToken`].
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{Callback, OnPolicy, Trainer, Training};
+///
+/// let add_metric: Callback<OnPolicy<CartPoles, FixedPpo>> = Box::new(|training, iteration| {
+///     iteration.metrics.push(("progress".into(), training.progress().fraction()));
+///     Ok(())
+/// });
+/// let builder = Trainer::on_policy(cart_poles(4), ppo()).total_env_steps(64).callback(add_metric);
+/// let builder = builder.callback(|_, iteration| Ok(assert_eq!(iteration.metric("progress"), Some(1.0))));
+/// builder.build()?.run()?;
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 pub type Callback<T> = Box<dyn FnMut(&T, &mut Iteration) -> Result<(), TrainError> + Send>;
 
 /// Evaluation of the policy during training.
@@ -98,11 +126,54 @@ struct Evaluation<T> {
 type Measure<T> = Box<dyn FnMut(&T) -> Result<Vec<(String, f64)>, TrainError> + Send>;
 
 /// The metric that determines the best policy.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{EVAL_RETURN, Trainer};
+///
+/// // A measure of the caller determines the best policy.
+/// let builder = Trainer::on_policy(cart_poles(4), ppo()).total_env_steps(64);
+/// let mut trainer = builder.measure_every(64, |_| Ok(vec![(EVAL_RETURN.to_owned(), 195.0)])).build()?;
+/// trainer.run()?;
+/// assert_eq!(trainer.best_return(), Some(195.0));
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 pub const EVAL_RETURN: &str = "eval/mean_reward";
 /// The mean length of evaluation episodes.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_classic::CartPole;
+/// use brasa_core::env::{EnvVec, wrappers::TimeLimit};
+/// use brasa_train::{EVAL_LENGTH, EVAL_RETURN, Trainer};
+///
+/// let test_envs = TimeLimit::new(EnvVec::new(100..102, |_| CartPole::default())?, 20)?;
+/// let builder = Trainer::on_policy(cart_poles(4), ppo()).total_env_steps(64).evaluate_every(64, test_envs);
+/// // An episode of cart-pole returns 1 per step.
+/// let equal = |iteration: &brasa_train::Iteration| iteration.metric(EVAL_LENGTH) == iteration.metric(EVAL_RETURN);
+/// let builder = builder.callback(move |_, iteration| Ok(assert!(equal(iteration))));
+/// builder.build()?.run()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub const EVAL_LENGTH: &str = "eval/mean_ep_length";
 
 /// Reason why a run ended.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{Ending, Trainer};
+///
+/// let mut trainer = Trainer::on_policy(cart_poles(4), ppo()).total_env_steps(64).build()?;
+/// match trainer.run()? {
+///     Ending::Done => {}
+///     Ending::Stopped => println!("it can be resumed"),
+/// }
+/// # assert_eq!(trainer.run()?, Ending::Done);
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The run took all its steps.
@@ -152,6 +223,22 @@ enum Place {
 }
 
 /// Settings of a [`Trainer`]. Every setting has a default.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::Trainer;
+///
+/// let dir = tempfile::tempdir()?;
+/// let run = dir.path().join("run");
+/// let builder = Trainer::on_policy(cart_poles(4), ppo()).seed(7).total_env_steps(128);
+/// let mut trainer = builder.run_dir(&run).metrics_csv(true).build()?;
+/// trainer.run()?;
+/// assert!(run.join("metrics.csv").is_file());
+/// let run_dir = trainer.run_dir().expect("it has one");
+/// assert_eq!(run_dir.checkpoints().latest_env_steps()?, Some(128));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub struct TrainerBuilder<S: Start> {
     start: S,

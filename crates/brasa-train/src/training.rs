@@ -11,6 +11,20 @@ use burn::tensor::Device;
 use crate::{Checkpoint, Counters, Iteration, RunDir, StopToken, TrainError, take_checkpoint};
 
 /// Length and seed of a run.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_train::{OnPolicy, Run, Training};
+///
+/// // 4 environments take 64 steps per rollout: the last rollout ends after 128 steps.
+/// let mut training = OnPolicy::new(cart_poles(4), ppo(), Run { total_env_steps: 100, seed: 0 })?;
+/// while !training.is_done() {
+///     training.iterate()?;
+/// }
+/// assert_eq!(training.counters().env_steps, 128);
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     /// Environment steps of the whole run. The last vector step or rollout may exceed it.
@@ -20,6 +34,23 @@ pub struct Run {
 }
 
 /// A training loop with its learner: [`crate::OnPolicy`], [`crate::OffPolicy`], or a custom one.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use std::path::Path;
+///
+/// use brasa_train::{OnPolicy, Run, Training};
+///
+/// let run = Run { total_env_steps: 256, seed: 0 };
+/// let mut training = OnPolicy::new(cart_poles(4), ppo(), run)?;
+/// training.iterate()?;
+/// let mut resumed = OnPolicy::new(cart_poles(4), ppo(), run)?;
+/// resumed.restore(&training.checkpoint(), Path::new("in memory"))?;
+/// assert_eq!(resumed.progress().fraction(), 0.25);
+/// assert_eq!(resumed.iterate()?.ended, training.iterate()?.ended);
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 pub trait Training {
     /// The learner.
     type Learner: Learner + Persist;
@@ -110,6 +141,37 @@ pub trait Training {
 }
 
 /// The policy type of a training loop.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_core::Policy;
+/// use brasa_train::{OnPolicy, PolicyOf, Run, Training};
+///
+/// fn trained<T: Training>(training: &T) -> PolicyOf<T> {
+///     training.policy()
+/// }
+///
+/// let training = OnPolicy::new(cart_poles(4), ppo(), Run { total_env_steps: 64, seed: 0 })?;
+/// assert_eq!(trained(&training).state_width(), 0);
+/// # Ok::<(), brasa_train::TrainError>(())
+/// ```
 pub type PolicyOf<T> = <<T as Training>::Learner as Learner>::Policy;
 /// The observation type of that policy.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_core::{Obs, Rows};
+/// use brasa_train::{ObsOf, OnPolicy};
+///
+/// fn n_rows(obs: &ObsOf<OnPolicy<CartPoles, FixedPpo>>) -> usize {
+///     obs.n_rows()
+/// }
+///
+/// let mut envs = cart_poles(4);
+/// let obs: Obs = brasa_core::VecEnv::reset(&mut envs, 0)?;
+/// assert_eq!(n_rows(&obs), 4);
+/// # Ok::<(), brasa_core::env::EnvError>(())
+/// ```
 pub type ObsOf<T> = <PolicyOf<T> as Policy>::Obs;

@@ -30,6 +30,20 @@ pub(crate) const MEANS: [&str; 6] =
     ["qos_rate", "sum_rate_mbps", "jain", "handovers", "busiest_station_users", "rejected"];
 
 /// Networks as a batch of environments; [`UaraSimulation`] describes them.
+///
+/// ```
+/// use brasa_env::{BatchSlabs, EnvBatch};
+/// use brasa_uara::{Uara, UaraBatch, UaraConfig};
+/// use ndarray::Array2;
+///
+/// let mut envs: UaraBatch = Uara::new(UaraConfig::cly2020())?.batch(0..2);
+/// let mut slabs = BatchSlabs::new(envs.spec());
+/// envs.reset(7, &mut slabs)?;
+/// // One row per user: 30 users in each of two environments.
+/// envs.step(Array2::zeros((60, 1)).view(), &mut slabs)?;
+/// assert_eq!(slabs.reward.len(), 60);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub type UaraBatch = Autoreset<UaraSimulation>;
 
 /// Environments in which users of a cellular network simultaneously choose stations and channels.
@@ -50,6 +64,21 @@ pub type UaraBatch = Autoreset<UaraSimulation>;
 ///
 /// # Episodes
 /// An episode ends after a number of steps (truncated) or, optionally, when all users are satisfied (terminated).
+///
+/// ```
+/// use brasa_env::{BatchSlabs, EnvBatch};
+/// use brasa_uara::{Uara, UaraConfig};
+///
+/// let mut envs = Uara::new(UaraConfig::cly2020())?.batch(0..1);
+/// let mut slabs = BatchSlabs::new(envs.spec());
+/// envs.reset(7, &mut slabs)?;
+/// // The batch gives the methods of the simulation.
+/// assert_eq!(envs.layout(0).users_m.len(), envs.config().users);
+/// assert!(envs.links(0).is_none());
+/// let link = envs.link(0, 3, 41.0).expect("all actions are legal");
+/// assert_eq!((link.station, link.channel), (2, 1));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct UaraSimulation {
     networks: Networks,

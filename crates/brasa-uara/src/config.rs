@@ -10,6 +10,17 @@ pub(crate) mod validate;
 ///
 /// [`UaraConfig::default`] is the recommended task, [`UaraConfig::physical`]; [`UaraConfig::cly2020`] and
 /// [`UaraConfig::zhao2019`] are those of earlier work.
+///
+/// ```
+/// use brasa_uara::UaraConfig;
+///
+/// let config = UaraConfig { users: 10, channels: 5, ..UaraConfig::physical() };
+/// config.validate()?;
+/// assert_eq!((config.n_stations(), config.n_candidates()), (26, 4));
+/// let error = UaraConfig { power_levels: Vec::new(), ..config }.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`power_levels` must be one or more shares in (0, 1], got []");
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UaraConfig {
@@ -68,6 +79,18 @@ pub struct UaraConfig {
 }
 
 /// The stations of one kind.
+///
+/// ```
+/// use brasa_uara::{PathLoss, Tier, UaraConfig};
+///
+/// let path_loss = PathLoss { at_1_m_db: 37.0, decade_db: 30.0 };
+/// let femto_cells = Tier { count: 4, radius_m: 30.0, transmit_dbm: 7.0, path_loss };
+/// let config = UaraConfig { femto_cells, ..UaraConfig::default() };
+/// config.validate()?;
+/// // Two large cells, eight small ones and four femtocells.
+/// assert_eq!(config.n_stations(), 14);
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
@@ -82,6 +105,16 @@ pub struct Tier {
 }
 
 /// Positions of stations and users.
+///
+/// ```
+/// use brasa_uara::{LayoutConfig, Redraw, UaraConfig};
+///
+/// let layout = LayoutConfig { redraw: Redraw::Never, seed: 3, ..LayoutConfig::default() };
+/// let config = UaraConfig { layout, ..UaraConfig::default() };
+/// config.validate()?;
+/// assert_eq!(config.layout.spacing_m, 900.0);
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LayoutConfig {
@@ -100,6 +133,14 @@ pub struct LayoutConfig {
 }
 
 /// Distribution of positions over the disk of a large cell.
+///
+/// ```
+/// use brasa_uara::{Spread, UaraConfig};
+///
+/// let config: UaraConfig = toml::from_str("layout = { spread = \"center\" }")?;
+/// assert_eq!(config.layout.spread, Spread::Center);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
@@ -111,6 +152,15 @@ pub enum Spread {
 }
 
 /// When a new layout is sampled.
+///
+/// ```
+/// use brasa_uara::{Redraw, UaraConfig};
+///
+/// let config: UaraConfig = toml::from_str("layout = { redraw = \"environment\" }")?;
+/// assert_eq!(config.layout.redraw, Redraw::Environment);
+/// assert_eq!(UaraConfig::default().layout.redraw, Redraw::Episode);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Redraw {
@@ -136,6 +186,15 @@ impl Redraw {
 }
 
 /// Whether a cell ends at its radius.
+///
+/// ```
+/// use brasa_uara::{Coverage, UaraConfig};
+///
+/// let config: UaraConfig = toml::from_str("coverage = \"service\"")?;
+/// assert_eq!(config.coverage, Coverage::Service);
+/// assert_eq!(UaraConfig::default().coverage, Coverage::Open);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
@@ -149,6 +208,15 @@ pub enum Coverage {
 }
 
 /// Changes of links from step to step.
+///
+/// ```
+/// use brasa_uara::{DynamicsConfig, UaraConfig};
+///
+/// let config = UaraConfig { dynamics: DynamicsConfig::still(), ..UaraConfig::default() };
+/// config.validate()?;
+/// assert!(!config.dynamics.changes() && DynamicsConfig::default().changes());
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DynamicsConfig {
@@ -167,6 +235,15 @@ pub struct DynamicsConfig {
 }
 
 /// The stations that a user can choose.
+///
+/// ```
+/// use brasa_uara::{Candidates, UaraConfig};
+///
+/// let config: UaraConfig = toml::from_str("candidates = { strongest = 6 }")?;
+/// assert_eq!(config.candidates, Candidates::Strongest(6));
+/// assert_eq!(config.n_candidates(), 6);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Candidates {
@@ -180,6 +257,16 @@ pub enum Candidates {
 }
 
 /// A part of an observation. Parts have this order, independent of the order in the config.
+///
+/// ```
+/// use brasa_uara::{Columns, Part, UaraConfig};
+///
+/// let config = UaraConfig { observe: vec![Part::Gains, Part::Satisfied], ..UaraConfig::default() };
+/// let columns = Columns::new(&config);
+/// // `Satisfied` comes first, regardless of the order in the config.
+/// assert_eq!((columns.of(Part::Satisfied), columns.of(Part::Gains)), (Some(0..1), Some(1..5)));
+/// assert_eq!(columns.of(Part::Load), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
@@ -205,6 +292,14 @@ pub enum Part {
 }
 
 /// The reward of a user at each step.
+///
+/// ```
+/// use brasa_uara::{Reward, UaraConfig};
+///
+/// let config: UaraConfig = toml::from_str("reward = { rate = { per_mbps = 2.0 } }")?;
+/// assert_eq!(config.reward, Reward::Rate { per_mbps: 2.0 });
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Reward {
@@ -240,6 +335,13 @@ pub enum Reward {
 }
 
 /// The unit of power in costs.
+///
+/// ```
+/// use brasa_uara::{PowerUnit, Reward, UaraConfig};
+///
+/// let Reward::ProfitCost { unit, .. } = UaraConfig::zhao2019().reward else { panic!("it has costs") };
+/// assert_eq!(unit, PowerUnit::W);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerUnit {
@@ -253,6 +355,14 @@ pub enum PowerUnit {
 }
 
 /// Links before the first decision.
+///
+/// ```
+/// use brasa_uara::{Start, UaraConfig};
+///
+/// let config: UaraConfig = toml::from_str("start = \"nothing\"")?;
+/// assert_eq!(config.start, Start::Nothing);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
@@ -264,6 +374,16 @@ pub enum Start {
 }
 
 /// Defects of earlier systems. All off by default.
+///
+/// ```
+/// use brasa_uara::{Parity, UaraConfig};
+///
+/// let parity = Parity { bootstrap_success: true, ..Parity::default() };
+/// UaraConfig { parity, ..UaraConfig::cly2020() }.validate()?;
+/// // In the default task, success ends no episode.
+/// assert!(UaraConfig { parity, ..UaraConfig::physical() }.validate().is_err());
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parity {

@@ -4,6 +4,14 @@ use brasa_env::{EnvError, InvalidField};
 use thiserror::Error;
 
 /// An error of a network scenario.
+///
+/// ```
+/// use brasa_uara::{UaraConfig, UaraError};
+///
+/// let error = UaraConfig { episode_steps: 0, ..UaraConfig::default() }.validate().unwrap_err();
+/// assert!(matches!(error, UaraError::Field(_)));
+/// assert_eq!(error.to_string(), "`episode_steps` must be at least 1, got 0");
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum UaraError {

@@ -16,6 +16,16 @@ pub(crate) const MIN_DISTANCE_M: f64 = 1.0;
 pub(crate) const EDGE_M: f64 = 1e-6;
 
 /// Positions, and the shadowing of each link.
+///
+/// ```
+/// use brasa_env::named_rng;
+/// use brasa_uara::{Layout, UaraConfig};
+///
+/// let config = UaraConfig::default();
+/// let layout = Layout::draw(&config, &mut named_rng(0, "layout", 0));
+/// assert_eq!((layout.stations_m.len(), layout.users_m.len()), (26, 30));
+/// assert_eq!(layout.stations_m[0], config.layout.first_m);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// Position of each station, m: large cells, then small cells on rings, then femtocells.

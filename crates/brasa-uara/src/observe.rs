@@ -18,6 +18,15 @@ pub(crate) fn level<N: Number>(mw: N, noise_mw: f64) -> N {
 }
 
 /// Layout of an observation. Every part has contiguous columns, in the order of [`Part`].
+///
+/// ```
+/// use brasa_uara::{Columns, Part, UaraConfig};
+///
+/// let columns = Columns::new(&UaraConfig::cly2020());
+/// // One bit per user; all users observe all bits.
+/// assert_eq!((columns.width(), columns.shared_width()), (30, 30));
+/// assert_eq!(columns.of(Part::State), Some(0..30));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
     parts: Vec<(Part, Range<usize>)>,

@@ -4,11 +4,23 @@ use brasa_number::Number;
 use serde::{Deserialize, Serialize};
 
 /// The power in mW of a level in dBm.
+///
+/// ```
+/// use brasa_uara::dbm_to_mw;
+///
+/// assert_eq!([dbm_to_mw(0.0), dbm_to_mw(30.0)], [1.0, 1000.0]);
+/// ```
 pub fn dbm_to_mw(dbm: f64) -> f64 {
     10f64.powf(dbm / 10.0)
 }
 
 /// The level in dBm of a power in mW.
+///
+/// ```
+/// use brasa_uara::mw_to_dbm;
+///
+/// assert_eq!([mw_to_dbm(1.0), mw_to_dbm(100.0)], [0.0, 20.0]);
+/// ```
 pub fn mw_to_dbm(mw: f64) -> f64 {
     10.0 * mw.log10()
 }
@@ -19,6 +31,13 @@ pub(crate) fn bits_per_hz<N: Number>(sinr: N) -> N {
 }
 
 /// Path loss: `at_1_m_db + decade_db log10(d)` dB at `d` m.
+///
+/// ```
+/// use brasa_uara::PathLoss;
+///
+/// let loss = PathLoss { at_1_m_db: 34.0, decade_db: 40.0 };
+/// assert_eq!([loss.db(1.0), loss.db(100.0)], [34.0, 114.0]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathLoss {
@@ -36,6 +55,27 @@ impl PathLoss {
 }
 
 /// Model of interference, and of users that request the same channel of one station.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::Link;
+///
+/// // Two users request one channel of station 0: it admits the one with the stronger signal.
+/// let links = [Link { station: 0, channel: 0, power: 0 }; 2];
+/// let rates = |interference| {
+///     let radio = Radio { interference, ..(*snapshot.radio).clone() };
+///     Snapshot { radio: radio.into(), ..snapshot.clone() }.outcome(&links).rate_mbps
+/// };
+/// assert!((rates(Interference::PerTransmitter)[0] - 6.0).abs() < 1e-9);
+/// assert_eq!(rates(Interference::PerTransmitter)[1], 0.0);
+/// assert!(rates(Interference::PerLink).iter().all(|rate| (0.5..1.0).contains(rate)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interference {
@@ -50,6 +90,15 @@ pub enum Interference {
 }
 
 /// The constants of a network.
+///
+/// ```
+/// use brasa_uara::{Radio, UaraConfig};
+///
+/// let radio: Radio = UaraConfig::default().radio();
+/// assert_eq!((radio.n_stations, radio.n_channels, radio.n_actions()), (26, 20, 520));
+/// // An SINR of 3 gives 2 bit/s per Hz in 180 kHz.
+/// assert_eq!(radio.rate_mbps(3.0), 0.36);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Radio {
     /// Users.
@@ -73,6 +122,16 @@ pub struct Radio {
 }
 
 /// The link of a user.
+///
+/// ```
+/// use brasa_uara::{Link, UaraConfig};
+///
+/// let radio = UaraConfig::default().radio();
+/// let link = Link { station: 2, channel: 1, power: 0 };
+/// // 20 channels per station.
+/// assert_eq!(radio.option(link), 41);
+/// assert_eq!(radio.link(41), link);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Link {
     /// The station that serves it.

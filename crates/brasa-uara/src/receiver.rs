@@ -6,6 +6,24 @@ use pulp::{Simd, WithSimd};
 use crate::radio::{Interference, Link, Radio};
 
 /// Computes the SINR of every user; reuses its memory between calls.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::{Link, Receiver};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let links = [Link { station: 0, channel: 0, power: 0 }, Link { station: 1, channel: 1, power: 0 }];
+/// let (mut receiver, mut sinr) = (Receiver::new(&snapshot.radio), [0.0; 2]);
+/// receiver.sinr(&snapshot.received_mw, &snapshot.reached, &links, &mut sinr);
+/// assert!(sinr.iter().all(|sinr| (sinr - 63.0).abs() < 1e-9));
+/// assert_eq!(receiver.rejected(), [false, false]);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Receiver<T> {
     n_stations: usize,

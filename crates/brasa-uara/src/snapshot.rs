@@ -6,6 +6,22 @@ use crate::radio::{Link, Radio};
 use crate::receiver::Receiver;
 
 /// The gains of a network at one time.
+///
+/// ```
+/// use brasa_uara::{Interference, Link, Radio, Snapshot};
+///
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// // Two users and two stations; user 0 is near station 0, and user 1 near station 1.
+/// let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// let link = |station, channel| Link { station, channel, power: 0 };
+/// assert_eq!(snapshot.outcome(&[link(0, 0), link(1, 1)]).satisfied, [true, true]);
+/// // On one channel they interfere.
+/// assert_eq!(snapshot.outcome(&[link(0, 0), link(1, 0)]).satisfied, [false, false]);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// The constants of the network.
@@ -21,6 +37,22 @@ pub struct Snapshot {
 }
 
 /// The result of a joint choice of links.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::{Link, Outcome};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let links = [Link { station: 0, channel: 0, power: 0 }, Link { station: 1, channel: 1, power: 0 }];
+/// let outcome: Outcome = snapshot.outcome(&links);
+/// assert_eq!((outcome.qos_rate(), outcome.jain()), (1.0, 1.0));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// SINR of each user, as a factor.

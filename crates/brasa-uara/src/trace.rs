@@ -8,6 +8,18 @@ use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
 /// An episode: positions of stations, and the users at each step.
+///
+/// ```
+/// use brasa_env::{Evaluation, Scenario, Who};
+/// use brasa_uara::{Trace, Uara, UaraConfig};
+///
+/// let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 0) };
+/// let outcomes = Uara::new(UaraConfig::cly2020())?.evaluate(Who::Baseline("greedy"), &evaluation)?;
+/// let trace: Option<&Trace> = outcomes[0].trace.as_ref().and_then(|trace| trace.downcast_ref());
+/// let trace = trace.expect("it was asked for");
+/// assert_eq!((trace.stations_m.len(), trace.frames.len()), (26, 1));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// Position of each station, m.
@@ -19,6 +31,22 @@ pub struct Trace {
 }
 
 /// One step.
+///
+/// ```
+/// # use brasa_env::{Evaluation, Scenario, Who};
+/// # use brasa_uara::{Trace, Uara, UaraConfig};
+/// # let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 0) };
+/// # let outcomes = Uara::new(UaraConfig::cly2020())?.evaluate(Who::Baseline("greedy"), &evaluation)?;
+/// # let trace: Option<&Trace> = outcomes[0].trace.as_ref().and_then(|trace| trace.downcast_ref());
+/// # let trace = trace.expect("it was asked for");
+/// use brasa_uara::Frame;
+///
+/// // `trace` is of an episode that the greedy planner ends in its first step.
+/// let frame: &Frame = &trace.frames[0];
+/// assert_eq!(frame.links.len(), frame.users_m.len());
+/// assert!(frame.satisfied.iter().all(|satisfied| *satisfied));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
     /// Position of each user, m.

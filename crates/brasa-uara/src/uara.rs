@@ -17,6 +17,18 @@ use crate::radio::Radio;
 /// Its baselines are the heuristics of [`Heuristic::ALL`](crate::Heuristic::ALL), which know every link of the network
 /// and decide at each step. If nothing changes during an episode, `bound` is the
 /// [`upper_bound`](crate::baselines::upper_bound) of the network of each episode. A trace is a [`Trace`](crate::Trace).
+///
+/// ```
+/// use brasa_env::EnvBatch;
+/// use brasa_uara::{Objective, Uara, UaraConfig};
+///
+/// let uara = Uara::new(UaraConfig { users: 10, ..UaraConfig::physical() })?;
+/// assert_eq!(uara.objective(), Objective::SumRate);
+/// // Actions are pairs of four candidates and 20 channels.
+/// assert_eq!((uara.pairs().n_first, uara.pairs().n_second), (4, 20));
+/// assert_eq!(uara.batch(0..8).spec().n_rows(), 80);
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Uara {
     config: Arc<UaraConfig>,

@@ -28,6 +28,25 @@ const SCHEMA: &str = "schema.json";
 const SETS: &str = "citylearn/data/";
 
 /// A data set that was imported.
+///
+/// ```
+/// use brasa_citylearn::{Imported, import};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/citylearn_ev"))? {
+/// #     let path = entry?.path();
+/// #     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+/// #     if path.extension().is_some_and(|end| end == "gz") && !stem.ends_with(".bin") {
+/// #         let mut to = std::fs::File::create(dir.path().join(stem))?;
+/// #         std::io::copy(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path)?), &mut to)?;
+/// #     }
+/// # }
+/// // `dir` has a data set of CityLearn: a `schema.json` and its files.
+/// let imported: Imported = import(dir.path(), None, &dir.path().join("vehicles"))?;
+/// assert_eq!((imported.district.buildings().len(), imported.district.chargers().len()), (3, 4));
+/// assert!(imported.to_string().contains("[scenario.citylearn]"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Imported {
     /// Where it is: the `data` of `[scenario.citylearn]`.
@@ -85,6 +104,19 @@ impl fmt::Display for Imported {
 
 /// The names of the data sets in a wheel, sorted.
 ///
+/// ```
+/// use brasa_citylearn::data_sets;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let wheel = dir.path().join("CityLearn-2.5.0-py3-none-any.whl");
+/// # let mut writer = zip::ZipWriter::new(std::fs::File::create(&wheel)?);
+/// # writer.start_file("citylearn/data/baeda_3dem/schema.json", zip::write::SimpleFileOptions::default())?;
+/// # writer.finish()?;
+/// // `wheel` is the path of a wheel of CityLearn.
+/// assert_eq!(data_sets(&wheel)?, ["baeda_3dem"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// [`EnergyError::Read`] without the file; [`EnergyError::Import`] if it is no wheel or holds no data set.
 pub fn data_sets(wheel: &Path) -> Result<Vec<String>, EnergyError> {
@@ -95,6 +127,28 @@ pub fn data_sets(wheel: &Path) -> Result<Vec<String>, EnergyError> {
 ///
 /// `source` is the path of a `schema.json`, of its folder, or of a wheel (a file `*.whl`), of which `set` is the data set. The files are written beside `folder` and
 /// renamed at the end, so that a failed import leaves nothing.
+///
+/// ```
+/// use brasa_citylearn::{District, LoadOptions, import};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/citylearn_ev"))? {
+/// #     let path = entry?.path();
+/// #     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+/// #     if path.extension().is_some_and(|end| end == "gz") && !stem.ends_with(".bin") {
+/// #         let mut to = std::fs::File::create(dir.path().join(stem))?;
+/// #         std::io::copy(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path)?), &mut to)?;
+/// #     }
+/// # }
+/// // `dir` has a data set of CityLearn: a `schema.json` and its files.
+/// let to = dir.path().join("vehicles");
+/// let imported = import(dir.path(), None, &to)?;
+/// assert!(imported.files.contains(&"schema.json".to_owned()));
+/// let options = LoadOptions { accept_unlikely_pv: true, ..LoadOptions::default() };
+/// let read = District::load(&to.display().to_string(), options)?;
+/// assert_eq!(read.n_rows(), imported.district.n_rows());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// [`EnergyError`]: what is wrong with the source, its file and the rule, or what in the data set is not modeled; an

@@ -15,6 +15,20 @@ use super::{CityLearn, Physics, Reward, observation::Source, world::Totals};
 /// The rules of a district for a device: data, batteries and observations are on the device.
 ///
 /// Numbers have 32 bits, those of [`super::CityLearnBatch`] 64.
+///
+/// ```
+/// # fn on(device: &burn::tensor::Device) -> Result<(), brasa_env::EnvError> {
+/// use brasa_core::{TensorEnv, VecEnv};
+/// use brasa_citylearn::{CityLearn, CityLearnConfig, TensorCityLearn};
+///
+/// // 64 environments on `device`, with the time limit of the scenario.
+/// let (dynamics, steps): (TensorCityLearn, u32) = CityLearn::new(CityLearnConfig::default())?.tensors(device)?;
+/// let mut envs = TensorEnv::<_>::new(dynamics, 64, device)?.with_time_limit(steps)?;
+/// envs.reset(7)?;
+/// assert_eq!(envs.n_envs(), 64);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct TensorCityLearn {
     /// Of one environment.
@@ -52,6 +66,20 @@ struct Observed {
 }
 
 /// The state of [`TensorCityLearn`]; every tensor has a row per environment.
+///
+/// ```
+/// # fn on(device: &burn::tensor::Device) -> Result<(), brasa_env::EnvError> {
+/// use brasa_core::{TensorEnv, TensorState, VecEnv};
+/// use brasa_citylearn::{CityLearn, CityLearnConfig, CityLearnTensors};
+///
+/// let (dynamics, _) = CityLearn::new(CityLearnConfig::default())?.tensors(device)?;
+/// let mut envs = TensorEnv::<_>::new(dynamics, 64, device)?;
+/// envs.reset(7)?;
+/// let state: &CityLearnTensors = envs.state().expect("the environments were reset");
+/// assert!(state.parts().iter().all(|part| part.dims()[0] == 64));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct CityLearnTensors {
     /// Row of the data, `[n_envs, 1]`; after the last one comes the first.

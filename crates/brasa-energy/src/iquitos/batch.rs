@@ -31,6 +31,20 @@ const INFO: [&str; 13] = [
 ];
 
 /// Environments of the Iquitos microgrid as a batch; [`IquitosSimulation`] describes them.
+///
+/// ```
+/// use brasa_energy::iquitos::{Iquitos, IquitosBatch, IquitosConfig};
+/// use brasa_env::{BatchSlabs, EnvBatch};
+/// use ndarray::Array2;
+///
+/// let mut envs: IquitosBatch = Iquitos::new(IquitosConfig::default())?.batch(0..2)?;
+/// let mut slabs = BatchSlabs::new(envs.spec());
+/// envs.reset(7, &mut slabs)?;
+/// // The battery and 128 sockets; all at half of what they may charge.
+/// envs.step(Array2::zeros((2, 129)).view(), &mut slabs)?;
+/// assert!(slabs.reward.iter().all(|reward| reward.is_finite()));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub type IquitosBatch = Autoreset<IquitosSimulation>;
 
 /// Environments of the Iquitos microgrid, one row each.
@@ -49,6 +63,17 @@ pub type IquitosBatch = Autoreset<IquitosSimulation>;
 /// # Episodes
 /// An episode ends by truncation, at the end of the year or of the training window; the next one starts
 /// automatically. At the end of the year `next_obs` is the first step of the new year.
+///
+/// ```
+/// use brasa_energy::iquitos::{ActionMode, Iquitos, IquitosConfig};
+/// use brasa_env::EnvBatch;
+///
+/// let config = IquitosConfig { actions: ActionMode::Aggregate, ..IquitosConfig::default() };
+/// let envs = Iquitos::new(config)?.batch(0..4)?;
+/// // One row per environment: the battery and two caps.
+/// assert_eq!((envs.spec().n_agents, envs.spec().action.width()), (1, 3));
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug)]
 pub struct IquitosSimulation {
     pub(crate) world: World,

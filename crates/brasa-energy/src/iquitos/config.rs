@@ -16,6 +16,17 @@ use crate::storage::Storage;
 /// [`IquitosConfig::default`] is the recommended task: physical PV under clouds, random vehicles, time-of-use
 /// tariff with a demand charge. [`IquitosConfig::seed`] is the deterministic year of the original study, whose
 /// yearly sums are known and tested.
+///
+/// ```
+/// use brasa_energy::iquitos::IquitosConfig;
+///
+/// let week = Some(7 * 96);
+/// let config = IquitosConfig { step_minutes: 15, episode_steps: week, random_start: true, ..Default::default() };
+/// config.validate()?;
+/// let error = IquitosConfig { step_minutes: 7, ..config }.validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`step_minutes` must divide 60"));
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IquitosConfig {
@@ -62,6 +73,18 @@ pub struct IquitosConfig {
 
 /// CSV files, each of which replaces a part of the simulated year. Their headers state units and offsets from UTC;
 /// `docs/how-to/own-csv.md` has the columns. The calendar is the whole local days that all series cover, with their true weekdays.
+///
+/// ```
+/// use brasa_energy::iquitos::{FileConfig, Iquitos, IquitosConfig};
+///
+/// let files = FileConfig { load: Some("mine/load.csv".into()), ..FileConfig::default() };
+/// let config = IquitosConfig { files, ..IquitosConfig::default() };
+/// config.validate()?;
+/// // The file is read when the scenario is made.
+/// let error = Iquitos::new(config).unwrap_err();
+/// assert!(error.to_string().starts_with("cannot read mine/load.csv"));
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileConfig {
@@ -105,6 +128,14 @@ impl Default for FileConfig {
 }
 
 /// Layout of an action.
+///
+/// ```
+/// use brasa_energy::iquitos::{ActionMode, IquitosConfig};
+///
+/// let config: IquitosConfig = serde_json::from_str(r#"{ "actions": "aggregate" }"#)?;
+/// assert_eq!(config.actions, ActionMode::Aggregate);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActionMode {
@@ -116,6 +147,14 @@ pub enum ActionMode {
 }
 
 /// Observations of the sockets.
+///
+/// ```
+/// use brasa_energy::iquitos::{IquitosConfig, ObservationMode};
+///
+/// let config: IquitosConfig = serde_json::from_str(r#"{ "observations": "compact" }"#)?;
+/// assert_eq!(config.observations, ObservationMode::Compact);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObservationMode {
@@ -127,6 +166,16 @@ pub enum ObservationMode {
 }
 
 /// The photovoltaic field: 4162 kWp behind 3201.2 kW of inverters.
+///
+/// ```
+/// use brasa_energy::iquitos::{IquitosConfig, PvConfig};
+///
+/// let config = |pv| IquitosConfig { pv, ..IquitosConfig::default() };
+/// config(PvConfig { scale: 0.5, ..PvConfig::default() }).validate()?;
+/// let error = config(PvConfig { peak_kw: 0.0, ..PvConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`pv.peak_kw`"), "{error}");
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PvConfig {
@@ -169,6 +218,14 @@ pub struct PvConfig {
 }
 
 /// Model of the PV power.
+///
+/// ```
+/// use brasa_energy::iquitos::{IquitosConfig, PvModel};
+///
+/// let config: IquitosConfig = serde_json::from_str(r#"{ "pv": { "model": "closed-form" } }"#)?;
+/// assert_eq!(config.pv.model, PvModel::ClosedForm);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PvModel {
@@ -180,6 +237,16 @@ pub enum PvModel {
 }
 
 /// The battery: 4520 kWh and 2712 kW.
+///
+/// ```
+/// use brasa_energy::iquitos::{BatteryConfig, IquitosConfig};
+///
+/// let config = |battery| IquitosConfig { battery, ..IquitosConfig::default() };
+/// config(BatteryConfig { capacity_kwh: 1000.0, ..BatteryConfig::default() }).validate()?;
+/// let error = config(BatteryConfig { soc_min: 1.5, ..BatteryConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`battery.soc_min`"), "{error}");
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatteryConfig {
@@ -209,6 +276,16 @@ pub struct BatteryConfig {
 }
 
 /// The mall: 24 hourly values, 33,885 kWh per day.
+///
+/// ```
+/// use brasa_energy::iquitos::{IquitosConfig, MallConfig};
+///
+/// let config = |mall| IquitosConfig { mall, ..IquitosConfig::default() };
+/// config(MallConfig { noise: 0.0, ..MallConfig::default() }).validate()?;
+/// let error = config(MallConfig { noise: -0.1, ..MallConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`mall.noise`"), "{error}");
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MallConfig {
@@ -223,6 +300,16 @@ pub struct MallConfig {
 }
 
 /// Sockets for motos and mototaxis.
+///
+/// ```
+/// use brasa_energy::iquitos::{IquitosConfig, VehicleConfig};
+///
+/// let config = |vehicles| IquitosConfig { vehicles, ..IquitosConfig::default() };
+/// config(VehicleConfig { feeder_limit_kw: 272.0, ..VehicleConfig::default() }).validate()?;
+/// let error = config(VehicleConfig { target_soc: 1.5, ..VehicleConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`vehicles.target_soc`"), "{error}");
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VehicleConfig {
@@ -268,6 +355,16 @@ pub struct VehicleConfig {
 }
 
 /// One class of vehicles and its sockets; a config that names one gives all four numbers.
+///
+/// ```
+/// use brasa_energy::iquitos::{IquitosConfig, VehicleClass};
+///
+/// let mut config = IquitosConfig::default();
+/// config.vehicles.mototaxi = VehicleClass { sockets: 4, socket_kw: 3.0, battery_kwh: 4.3, arrivals_per_day: 30.0 };
+/// config.validate()?;
+/// assert_eq!(config.vehicles.moto.sockets, 112);
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VehicleClass {
@@ -283,6 +380,15 @@ pub struct VehicleClass {
 }
 
 /// Model of arrivals.
+///
+/// ```
+/// use brasa_energy::iquitos::{ArrivalModel, IquitosConfig};
+///
+/// let config: IquitosConfig = serde_json::from_str(r#"{ "vehicles": { "arrivals": "profile" } }"#)?;
+/// assert_eq!(config.vehicles.arrivals, ArrivalModel::Profile);
+/// assert_eq!(IquitosConfig::default().vehicles.arrivals, ArrivalModel::Poisson);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalModel {
@@ -295,6 +401,16 @@ pub enum ArrivalModel {
 }
 
 /// Prices and emissions of the isolated grid of Iquitos.
+///
+/// ```
+/// use brasa_energy::iquitos::{GridConfig, IquitosConfig};
+///
+/// let config = |grid| IquitosConfig { grid, ..IquitosConfig::default() };
+/// config(GridConfig { demand_charge_per_kw: 0.0, ..GridConfig::default() }).validate()?;
+/// let error = config(GridConfig { peak_price_per_kwh: -1.0, ..GridConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`grid.peak_price_per_kwh`"), "{error}");
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GridConfig {

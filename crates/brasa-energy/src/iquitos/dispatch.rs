@@ -30,6 +30,22 @@ pub(crate) enum BatteryOrder<N = f64> {
 }
 
 /// The flows of one step, with their cost.
+///
+/// ```
+/// use brasa_energy::iquitos::{Flows, Iquitos, IquitosConfig};
+/// use brasa_env::{BatchSlabs, EnvBatch};
+/// use ndarray::Array2;
+///
+/// let mut envs = Iquitos::new(IquitosConfig::default())?.batch(0..1)?;
+/// let mut slabs = BatchSlabs::new(envs.spec());
+/// envs.reset(7, &mut slabs)?;
+/// envs.step(Array2::zeros((1, 129)).view(), &mut slabs)?;
+/// let flows: &Flows = envs.flows(0);
+/// // Energy is conserved, and imported energy has emissions.
+/// assert!(flows.ledger.bus_residual_kwh().abs() < 1e-6);
+/// assert!(flows.ledger.grid_import_kwh > 0.0 && flows.carbon_kg > 0.0);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Flows<N = f64> {
     /// Energy flows.

@@ -36,6 +36,19 @@ use super::world::World;
 use crate::storage::Storage;
 
 /// Weights of the raw objectives of a step; the optimum has the smallest weighted sum over a year. They are not negative.
+///
+/// ```
+/// use brasa_energy::iquitos::{Iquitos, IquitosConfig, Objective};
+///
+/// let iquitos = Iquitos::new(IquitosConfig::default())?;
+/// // The weights by which `Iquitos::optimum` maximizes the return.
+/// let of_return: Objective = iquitos.objective_of_return()?;
+/// assert!(of_return.carbon_kg > 0.0 && of_return.cost > 0.0);
+/// // Carbon alone.
+/// let carbon = Objective { carbon_kg: 1.0, ..Objective::default() };
+/// assert_eq!(carbon.cost, 0.0);
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Objective {
     /// Per kg of CO2.

@@ -3,6 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 /// Settings of the reward.
+///
+/// ```
+/// use brasa_energy::iquitos::{IquitosConfig, RewardConfig};
+///
+/// let config = |reward| IquitosConfig { reward, ..IquitosConfig::default() };
+/// config(RewardConfig { peak: 0.1, ..RewardConfig::default() }).validate()?;
+/// let error = config(RewardConfig { carbon: -1.0, ..RewardConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`reward.carbon`"));
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {
@@ -53,6 +63,14 @@ impl RewardConfig {
 }
 
 /// The formula of the reward.
+///
+/// ```
+/// use brasa_energy::iquitos::{IquitosConfig, RewardKind};
+///
+/// let config: IquitosConfig = serde_json::from_str(r#"{ "reward": { "kind": "improvement" } }"#)?;
+/// assert_eq!(config.reward.kind, RewardKind::Improvement);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RewardKind {

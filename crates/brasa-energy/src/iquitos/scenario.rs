@@ -40,6 +40,18 @@ const REFERENCE: &str = "uncontrolled charging with an idle battery";
 /// Its controllers are `idle` (no orders), `uncontrolled` (sockets at full power, the battery is unused; the
 /// reference of all ratios), `greedy` (sockets at full power, the battery stores the surplus and covers the load of the
 /// site step by step) and `rule-based` (uses tariff, soft limit and feeder).
+///
+/// ```
+/// use brasa_energy::iquitos::{Iquitos, IquitosConfig};
+/// use brasa_env::{Evaluation, Scenario, Who};
+///
+/// let iquitos = Iquitos::new(IquitosConfig::default())?;
+/// assert_eq!(iquitos.currency(), "PEN");
+/// // A year of the controller that stores PV surplus.
+/// let outcomes = iquitos.evaluate(Who::Baseline("greedy"), &Evaluation::new(1, 7))?;
+/// assert_eq!(outcomes[0].length, 8760);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Iquitos {
     site: Arc<Site>,

@@ -33,6 +33,20 @@ const INFO: [&str; 15] = [
 ];
 
 /// Environments of a charging station as a batch; [`StationSimulation`] describes them.
+///
+/// ```
+/// use brasa_energy::station::{Station, StationBatch, StationConfig};
+/// use brasa_env::{BatchSlabs, EnvBatch};
+/// use ndarray::Array2;
+///
+/// let mut envs: StationBatch = Station::new(StationConfig::default())?.batch(0..2)?;
+/// let mut slabs = BatchSlabs::new(envs.spec());
+/// envs.reset(7, &mut slabs)?;
+/// let idle = Array2::from_elem((2, envs.spec().action.width()), -1.0);
+/// envs.step(idle.view(), &mut slabs)?;
+/// assert_eq!(slabs.reward.len(), 2);
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 pub type StationBatch = Autoreset<StationSimulation>;
 
 /// Environments of a charging station, one row each.
@@ -57,6 +71,20 @@ pub type StationBatch = Autoreset<StationSimulation>;
 /// # Episodes
 /// An episode starts at midnight with free sockets and ends by truncation. Cars that are still connected then are not
 /// counted as unmet.
+///
+/// ```
+/// use brasa_energy::station::{Station, StationConfig};
+/// use brasa_env::EnvBatch;
+///
+/// let config = StationConfig::default();
+/// let n_actions = 1 + config.n_sockets();
+/// let envs = Station::new(config)?.batch(0..4)?;
+/// // The battery comes first, then every socket.
+/// assert_eq!(envs.spec().action.width(), n_actions);
+/// // The batch gives the methods of the simulation.
+/// assert_eq!(envs.config().step_minutes, 5);
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug)]
 pub struct StationSimulation {
     pub(crate) world: World,

@@ -12,6 +12,15 @@ use crate::storage::Storage;
 ///
 /// [`StationConfig::default`] is a hub at a shopping center with AC and DC sockets, PV and a battery.
 /// [`StationConfig::chargax`] has the layout, the price to drivers and the number of cars that Chargax starts with.
+///
+/// ```
+/// use brasa_energy::station::StationConfig;
+///
+/// let config = StationConfig { step_minutes: 15, v2g: true, ..StationConfig::default() };
+/// config.validate()?;
+/// assert_eq!((config.steps_per_day(), config.n_steps(), config.step_hours()), (96, 96, 0.25));
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StationConfig {
@@ -29,8 +38,7 @@ pub struct StationConfig {
     pub held_out_days: Option<u32>,
     /// `held_out_days` by weeks: every `n`-th week of seven days from the first one. At most one of both, without `first_day`.
     pub held_out_weeks: Option<u32>,
-    /// Local standard time minus UTC, in hours; default 1. There is no daylight saving time. It places the sun and converts
-    /// the times of files.
+    /// Local standard time minus UTC, in hours; default 1. There is no daylight saving time. It places the sun and converts the times of files.
     pub utc_offset_hours: f64,
     /// The actions; default real numbers.
     pub actions: ActionMode,
@@ -69,6 +77,14 @@ pub struct StationConfig {
 }
 
 /// Layout of an action.
+///
+/// ```
+/// use brasa_energy::station::{ActionMode, StationConfig};
+///
+/// let config: StationConfig = serde_json::from_str(r#"{ "actions": "discrete" }"#)?;
+/// assert_eq!(config.actions, ActionMode::Discrete);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActionMode {
@@ -80,6 +96,15 @@ pub enum ActionMode {
 }
 
 /// Treatment of orders above the limits of nodes.
+///
+/// ```
+/// use brasa_energy::station::{LimitMode, StationConfig};
+///
+/// let config: StationConfig = serde_json::from_str(r#"{ "limits": "penalize" }"#)?;
+/// assert_eq!(config.limits, LimitMode::Penalize);
+/// assert_eq!(StationConfig::default().limits, LimitMode::Curtail);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitMode {
@@ -91,6 +116,20 @@ pub enum LimitMode {
 }
 
 /// A splitter: grid connection, transformer, switchboard or cable.
+///
+/// ```
+/// use brasa_energy::station::{NodeConfig, StationConfig};
+///
+/// let mut config = StationConfig::default();
+/// let grid = config.nodes[0].name.clone();
+/// // A switchboard of 50 kW below the grid connection.
+/// config.nodes.push(NodeConfig::new("roof", Some(&grid), 50.0, 0.99));
+/// config.pv.parent = Some("roof".into());
+/// config.validate()?;
+/// config.nodes.push(NodeConfig::new("shed", Some("nowhere"), 50.0, 0.99));
+/// assert!(config.validate().is_err());
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeConfig {
@@ -117,6 +156,17 @@ pub struct NodeConfig {
 }
 
 /// A group of equal sockets.
+///
+/// ```
+/// use brasa_energy::station::{SocketConfig, SocketKind};
+///
+/// let sockets: SocketConfig = serde_json::from_str(
+///     r#"{ "name": "ac", "parent": "grid", "count": 8, "kind": "ac",
+///          "voltage_v": 230.0, "current_a": 16.0, "phases": 3 }"#,
+/// )?;
+/// assert_eq!((sockets.kind, sockets.socket_kw()), (SocketKind::Ac, 11.04));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SocketConfig {
@@ -144,6 +194,17 @@ pub struct SocketConfig {
 }
 
 /// Current of a socket.
+///
+/// ```
+/// use brasa_energy::station::{SocketKind, StationConfig};
+///
+/// // Sockets of both kinds.
+/// let config = StationConfig::default();
+/// let of_kind = |kind| config.sockets.iter().filter(move |group| group.kind == kind);
+/// let n_sockets = |kind| of_kind(kind).map(|group| group.count).sum::<u32>();
+/// assert_eq!((n_sockets(SocketKind::Ac) + n_sockets(SocketKind::Dc)) as usize, config.n_sockets());
+/// assert!(n_sockets(SocketKind::Dc) > 0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SocketKind {
@@ -154,6 +215,16 @@ pub enum SocketKind {
 }
 
 /// The stationary battery.
+///
+/// ```
+/// use brasa_energy::station::{BatteryConfig, StationConfig};
+///
+/// let config = |battery| StationConfig { battery, ..StationConfig::default() };
+/// config(BatteryConfig { capacity_kwh: 0.0, ..BatteryConfig::default() }).validate()?;
+/// let error = config(BatteryConfig { soc_min: 1.5, ..BatteryConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`battery.soc_min`"), "{error}");
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatteryConfig {
@@ -178,6 +249,16 @@ pub struct BatteryConfig {
 }
 
 /// The PV field.
+///
+/// ```
+/// use brasa_energy::station::{PvConfig, StationConfig};
+///
+/// let config = |pv| StationConfig { pv, ..StationConfig::default() };
+/// config(PvConfig { peak_kw: 50.0, ..PvConfig::default() }).validate()?;
+/// let error = config(PvConfig { latitude_deg: 100.0, ..PvConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`pv.latitude_deg`"), "{error}");
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PvConfig {
@@ -221,6 +302,18 @@ pub struct PvConfig {
 }
 
 /// A model of cars.
+///
+/// ```
+/// use brasa_energy::station::{CarModel, StationConfig};
+///
+/// let car: CarModel = serde_json::from_str(
+///     r#"{ "name": "small", "share": 1.0, "battery_kwh": 40.0, "ac_kw": 7.4, "dc_kw": 50.0 }"#,
+/// )?;
+/// assert_eq!((car.taper_soc, car.taper_end), (0.8, 0.05));
+/// let config = StationConfig { cars: vec![car], ..StationConfig::default() };
+/// assert!(config.validate().is_ok());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CarModel {
@@ -243,6 +336,14 @@ pub struct CarModel {
 }
 
 /// Kind of a place, which selects when cars arrive, how long they stay, and what binds their drivers.
+///
+/// ```
+/// use brasa_energy::station::{PlaceKind, StationConfig};
+///
+/// let config: StationConfig = serde_json::from_str(r#"{ "arrivals": { "place": "highway" } }"#)?;
+/// assert_eq!(config.arrivals.place, PlaceKind::Highway);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlaceKind {
@@ -258,13 +359,22 @@ pub enum PlaceKind {
 }
 
 /// Arrivals of cars. What is left out is that of the place; `docs/reference/station.md` has the numbers.
+///
+/// ```
+/// use brasa_energy::station::{ArrivalConfig, StationConfig};
+///
+/// let config = |arrivals| StationConfig { arrivals, ..StationConfig::default() };
+/// config(ArrivalConfig { cars_per_day: 40.0, ..ArrivalConfig::default() }).validate()?;
+/// let error = config(ArrivalConfig { cars_per_day: -1.0, ..ArrivalConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`arrivals.cars_per_day`"), "{error}");
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArrivalConfig {
-    /// A CSV file with sessions instead of random cars: columns `arrival [UTC+01:00]`, `departure [UTC+01:00]`,
-    /// `energy [kWh]`, `socket` (`ac`, `dc` or `any`) and, if known, `power [kW]`. There must be no other settings of
-    /// arrivals then, and `cars` is unused. A session's battery is unknown: its state of charge is the share of the energy
-    /// that is delivered.
+    /// A CSV file with sessions instead of random cars: columns `arrival [UTC+01:00]`, `departure [UTC+01:00]`, `energy [kWh]`, `socket`
+    /// (`ac`, `dc` or `any`) and, if known, `power [kW]`. There must be no other settings of arrivals then, and `cars` is unused. A
+    /// session's battery is unknown: its state of charge is the share of the energy that is delivered.
     pub file: Option<PathBuf>,
     /// Kind of the place; default shopping.
     pub place: PlaceKind,
@@ -296,6 +406,16 @@ pub struct ArrivalConfig {
 }
 
 /// Prices, in one currency per kWh.
+///
+/// ```
+/// use brasa_energy::station::{PriceConfig, StationConfig};
+///
+/// let config = |prices| StationConfig { prices, ..StationConfig::default() };
+/// config(PriceConfig { sell_per_kwh: 0.6, ..PriceConfig::default() }).validate()?;
+/// let error = config(PriceConfig { carbon_kg_per_kwh: -1.0, ..PriceConfig::default() }).validate().unwrap_err();
+/// assert!(error.to_string().starts_with("`prices.carbon_kg_per_kwh`"), "{error}");
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PriceConfig {
@@ -361,6 +481,14 @@ pub struct RewardConfig {
 }
 
 /// What a step of training returns.
+///
+/// ```
+/// use brasa_energy::station::{RewardKind, StationConfig};
+///
+/// let config: StationConfig = serde_json::from_str(r#"{ "reward": { "kind": "improvement" } }"#)?;
+/// assert_eq!(config.reward.kind, RewardKind::Improvement);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RewardKind {

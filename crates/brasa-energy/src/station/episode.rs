@@ -6,6 +6,17 @@ use super::site::Site;
 use super::world::Outside;
 
 /// The cars, prices and PV of an episode. None of it depends on the controller.
+///
+/// ```
+/// use brasa_energy::station::{Station, StationConfig, StationEpisode};
+///
+/// let station = Station::new(StationConfig::default())?;
+/// let day: StationEpisode = station.episode(7, 0, 0);
+/// // A day of steps of 5 minutes.
+/// assert_eq!((day.buy_per_kwh.len(), day.pv_kwh.len()), (288, 288));
+/// assert_eq!(station.episode(7, 0, 0), day);
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StationEpisode {
     /// Day of the calendar on which it starts, from 0: of the year, or of the files.
@@ -21,6 +32,16 @@ pub struct StationEpisode {
 }
 
 /// A car that arrives.
+///
+/// ```
+/// use brasa_energy::station::{Session, Station, StationConfig};
+///
+/// let day = Station::new(StationConfig::default())?.episode(7, 0, 0);
+/// let energy_kwh = |car: &Session| car.target_kwh - car.arrival_kwh;
+/// assert!(day.sessions.iter().all(|car| car.arrival_step < car.departure_step && car.target_kwh <= car.battery_kwh));
+/// assert!(day.sessions.iter().map(energy_kwh).sum::<f64>() > 100.0);
+/// # Ok::<(), brasa_energy::EnergyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// The first step in which it can charge.

@@ -3,6 +3,17 @@
 use serde::{Deserialize, Serialize};
 
 /// Energy flows summed over steps, in kWh and not negative unless stated otherwise.
+///
+/// ```
+/// use brasa_energy::station::StationLedger;
+///
+/// let flows = StationLedger { grid_import_kwh: 5.0, ev_delivered_kwh: 4.5, ..StationLedger::default() };
+/// let step = StationLedger { socket_lost_kwh: 0.5, ..flows };
+/// let mut sum = StationLedger::default();
+/// sum.add(&step);
+/// sum.add(&step);
+/// assert_eq!((sum.ev_delivered_kwh, sum.residual_kwh()), (9.0, 0.0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct StationLedger {
     /// Energy imported from the grid.

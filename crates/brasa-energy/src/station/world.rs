@@ -126,6 +126,13 @@ impl Outside {
 }
 
 /// The flows of one step, with revenue and cost.
+///
+/// ```
+/// use brasa_energy::station::Flows;
+///
+/// let flows = Flows { revenue: 9.0, energy_cost: 4.0, ..Flows::default() };
+/// assert_eq!(flows.profit(), 5.0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Flows {
     /// Energy flows.

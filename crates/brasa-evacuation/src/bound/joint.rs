@@ -15,6 +15,17 @@ const MAX_STATES: usize = 4_000_000;
 
 /// The smallest number of ticks of a complete sweep.
 ///
+/// ```
+/// use brasa_evacuation::{Layout, SweepProblem, Sweeps, Timing, held_karp, joint};
+///
+/// let office = Layout::office();
+/// let problem = SweepProblem::new(&office, &Timing::hops(), Sweeps::Once, &office.starts(2))?;
+/// // Two independent methods.
+/// assert_eq!(joint(&problem)?, 13);
+/// assert_eq!(held_karp(&problem)?.makespan, 13.0);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
+///
 /// # Errors
 /// [`EvacuationError::TooLarge`] for more than 6 rooms, 3 responders or 4 million states, and if time is not in whole
 /// ticks.

@@ -10,6 +10,16 @@ const ROUNDS: (usize, usize) = (200, 30);
 const PAIRS: usize = 4_000_000;
 
 /// Lower bounds on the makespan, by argument.
+///
+/// ```
+/// use brasa_evacuation::{LowerBound, Layout, SweepProblem, Sweeps, Timing, lower_bound};
+///
+/// let office = Layout::office();
+/// let problem = SweepProblem::new(&office, &Timing::hops(), Sweeps::Once, &office.starts(2))?;
+/// let bounds: LowerBound = lower_bound(&problem);
+/// assert!(bounds.farthest <= bounds.best() && bounds.best() <= 13.0);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowerBound {
     /// The farthest room must be reached and searched.
@@ -39,6 +49,20 @@ impl LowerBound {
 ///
 /// All bounds also hold for time in whole ticks, for slower or closed edges, and for waiting responders,
 /// because none of these makes a walk shorter. If all times are whole, the bound is rounded up.
+///
+/// ```
+/// use brasa_evacuation::{Layout, SweepProblem, Sweeps, Timing, lower_bound};
+///
+/// let daycare = Layout::daycare();
+/// let bound = |n_responders| {
+///     let problem = SweepProblem::new(&daycare, &Timing::hops(), Sweeps::ByRisk, &daycare.starts(n_responders))?;
+///     Ok::<_, brasa_evacuation::EvacuationError>(lower_bound(&problem).best())
+/// };
+/// assert_eq!(bound(2)?, 109.0);
+/// // A larger team may be faster.
+/// assert!(bound(4)? < 109.0);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 pub fn lower_bound(problem: &SweepProblem) -> LowerBound {
     let chosen = Independent::new(problem);
     LowerBound {
@@ -56,6 +80,19 @@ pub fn lower_bound(problem: &SweepProblem) -> LowerBound {
 /// so its `T` has this property. The fire must be known; it does not depend on the responders.
 ///
 /// `losses(tick)` are the nodes lost by the end of `tick`; the set must not shrink from tick to tick.
+///
+/// ```
+/// use brasa_evacuation::{Layout, SweepProblem, Sweeps, Timing, lower_bound, lower_bound_with_losses};
+///
+/// let office = Layout::office();
+/// let problem = SweepProblem::new(&office, &Timing::hops(), Sweeps::Once, &office.starts(2))?;
+/// let without_fire = lower_bound(&problem).best() as u32;
+/// assert_eq!(lower_bound_with_losses(&problem, |_| Vec::new())?, without_fire);
+/// // All rooms are lost from the first tick on: nothing is left to search.
+/// let rooms: Vec<usize> = office.rooms().collect();
+/// assert_eq!(lower_bound_with_losses(&problem, |_| rooms.clone())?, 0);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 ///
 /// # Errors
 /// [`EvacuationError::Field`] if the problem does not count whole ticks.

@@ -35,6 +35,19 @@ use crate::{EvacuationError, Layout, NodeKind, Sweeps, Timing};
 use brasa_env::InvalidField;
 
 /// The rooms that a team must search, and the times of walking and searching, in clear air.
+///
+/// ```
+/// use brasa_evacuation::{Layout, SweepProblem, Sweeps, Timing, held_karp};
+///
+/// let office = Layout::office();
+/// let best = |n_responders| {
+///     let problem = SweepProblem::new(&office, &Timing::hops(), Sweeps::Once, &office.starts(n_responders))?;
+///     held_karp(&problem).map(|plan| plan.makespan)
+/// };
+/// assert_eq!(best(2)?, 13.0);
+/// assert!(best(1)? > best(2)?);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct SweepProblem {
     /// The rooms, as nodes of the layout.
@@ -73,6 +86,18 @@ struct Graph {
 }
 
 /// The routes of a team.
+///
+/// ```
+/// use brasa_evacuation::{Layout, SweepPlan, SweepProblem, Sweeps, Timing, held_karp};
+///
+/// let office = Layout::office();
+/// let problem = SweepProblem::new(&office, &Timing::hops(), Sweeps::Once, &office.starts(2))?;
+/// let SweepPlan { makespan, routes } = held_karp(&problem)?;
+/// assert_eq!((makespan, routes.len()), (13.0, 2));
+/// // Together, the routes visit every room once.
+/// assert_eq!(routes.concat().len(), office.rooms().count());
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct SweepPlan {
     /// End of the last search, in the unit of the problem.

@@ -12,6 +12,18 @@ use super::{SweepPlan, SweepProblem, lower_bound};
 use crate::EvacuationError;
 
 /// Settings of the search for a plan.
+///
+/// ```
+/// use brasa_evacuation::{Layout, PlanConfig, SweepProblem, Sweeps, Timing, plan};
+///
+/// let office = Layout::office();
+/// let problem = SweepProblem::new(&office, &Timing::hops(), Sweeps::Once, &office.starts(2))?;
+/// let config = PlanConfig { n_starts: 1, n_changes: 5000, memory: 100, ..PlanConfig::default() };
+/// assert_eq!(plan(&problem, &config)?.makespan, 13.0);
+/// let error = plan(&problem, &PlanConfig { n_starts: 0, ..config }).unwrap_err();
+/// assert_eq!(error.to_string(), "`n_starts` must be at least 1, got 0");
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlanConfig {
@@ -46,6 +58,17 @@ impl PlanConfig {
 }
 
 /// A plan whose makespan is an upper bound of the optimum; the search ends early at a plan that is proven optimal.
+///
+/// ```
+/// use brasa_evacuation::{Layout, PlanConfig, SweepProblem, Sweeps, Timing, lower_bound, plan};
+///
+/// let office = Layout::office();
+/// let problem = SweepProblem::new(&office, &Timing::hops(), Sweeps::Once, &office.starts(2))?;
+/// let found = plan(&problem, &PlanConfig::default())?;
+/// assert!(lower_bound(&problem).best() <= found.makespan);
+/// assert_eq!(found.makespan, 13.0);
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
 ///
 /// # Errors
 /// [`EvacuationError::Field`] if `config` is not valid.

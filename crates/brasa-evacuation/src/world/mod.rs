@@ -60,6 +60,23 @@ pub(crate) struct State {
 }
 
 /// Why an episode ended.
+///
+/// ```
+/// # use brasa_env::{Evaluation, Scenario, Who};
+/// # use brasa_evacuation::{Evacuation, EvacuationConfig};
+/// # let mut config = EvacuationConfig::default();
+/// # config.rules.hazards.enabled = false;
+/// # let office = Evacuation::new(config)?;
+/// # let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 5) };
+/// # let outcome = office.evaluate(Who::Baseline("greedy"), &evaluation)?.remove(0);
+/// # let trace = outcome.trace.as_ref().and_then(|trace| trace.downcast_ref::<brasa_evacuation::Trace>());
+/// # let trace = trace.expect("it was asked for");
+/// use brasa_evacuation::End;
+///
+/// // `trace` is of an episode without fire.
+/// assert_eq!(trace.end, Some(End::Success));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {

@@ -12,6 +12,24 @@ use crate::config::RulesConfig;
 use crate::{Mobility, NodeKind};
 
 /// The state of a person.
+///
+/// ```
+/// # use brasa_env::{Evaluation, Scenario, Who};
+/// # use brasa_evacuation::{Evacuation, EvacuationConfig};
+/// # let mut config = EvacuationConfig::default();
+/// # config.rules.hazards.enabled = false;
+/// # let office = Evacuation::new(config)?;
+/// # let evaluation = Evaluation { n_traces: 1, ..Evaluation::new(1, 5) };
+/// # let outcome = office.evaluate(Who::Baseline("greedy"), &evaluation)?.remove(0);
+/// # let trace = outcome.trace.as_ref().and_then(|trace| trace.downcast_ref::<brasa_evacuation::Trace>());
+/// # let trace = trace.expect("it was asked for");
+/// use brasa_evacuation::PersonState;
+///
+/// // `trace` is of an episode that ended well.
+/// let last = trace.frames.last().expect("an episode has frames");
+/// assert!(last.people.iter().all(|person| person.state == PersonState::Out));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PersonState {

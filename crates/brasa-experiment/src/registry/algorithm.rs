@@ -22,6 +22,58 @@ use crate::source::Source;
 /// An algorithm that experiments may name.
 ///
 /// [`Algorithms`] creates one from the constructor of a learner. Other algorithms implement this trait.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// # use brasa_core::{Obs, OnPolicyLearner};
+/// # use brasa_nn::ActorCriticRole;
+/// # use brasa_train::{Checkpoint, OnPolicy, restore_policy};
+/// # use std::path::Path;
+/// use brasa_experiment::{Algorithm, ExperimentError, Plan, Sections};
+/// # use brasa_experiment::{App, Context, LoadedPolicy, NetworkPlan, PolicyContext, Session};
+///
+/// # struct OwnPlan {
+/// #     config: FixedConfig,
+/// #     network: NetworkPlan<ActorCriticRole>,
+/// # }
+/// # impl Plan for OwnPlan {
+/// #     fn replays(&self) -> bool {
+/// #         false
+/// #     }
+/// #     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
+/// #         let network = self.network.build(&context.network(0))?;
+/// #         let learner = Fixed::new(network, self.config.clone(), context.seed()).map_err(ExperimentError::input)?;
+/// #         let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run())?;
+/// #         Ok(Session::new(training, context.spec(), |policy, _| Ok(policy.clone())))
+/// #     }
+/// #     fn policy(
+/// #         &self,
+/// #         context: &PolicyContext<'_>,
+/// #         checkpoint: &Checkpoint,
+/// #         path: &Path,
+/// #     ) -> Result<LoadedPolicy, ExperimentError> {
+/// #         let network = restore_policy(self.network.build(&context.network())?, checkpoint, path)?;
+/// #         LoadedPolicy::restored(network, context, checkpoint, path, |policy, _| Ok(policy.clone()))
+/// #     }
+/// # }
+/// struct Own;
+///
+/// impl Algorithm for Own {
+///     fn name(&self) -> &str {
+///         "own"
+///     }
+///     fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
+///         Ok(Box::new(OwnPlan { config: sections.config("own")?, network: sections.network()? }))
+///     }
+/// }
+///
+/// let mut registry = registry();
+/// registry.algorithms().add(Own);
+/// let experiment = registry.parse("[scenario.pole]\n[own]\nn_steps = 64\n", "own.toml", &[])?;
+/// assert_eq!(experiment.algorithm, "own");
+/// # Ok::<(), brasa_experiment::ExperimentError>(())
+/// ```
 pub trait Algorithm: Send + Sync {
     /// Name of the section.
     fn name(&self) -> &str;
@@ -34,6 +86,63 @@ pub trait Algorithm: Send + Sync {
 }
 
 /// An algorithm with its settings and networks.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// # use brasa_core::{Obs, OnPolicyLearner};
+/// # use brasa_nn::ActorCriticRole;
+/// # use brasa_train::{Checkpoint, OnPolicy, restore_policy};
+/// # use std::path::Path;
+/// use brasa_experiment::{App, Context, ExperimentError, LoadedPolicy, NetworkPlan, Plan, PolicyContext, Session};
+/// # use brasa_experiment::{Algorithm, Sections};
+///
+/// struct OwnPlan {
+///     config: FixedConfig,
+///     network: NetworkPlan<ActorCriticRole>,
+/// }
+///
+/// impl Plan for OwnPlan {
+///     fn replays(&self) -> bool {
+///         false
+///     }
+///     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
+///         let network = self.network.build(&context.network(0))?;
+///         let learner = Fixed::new(network, self.config.clone(), context.seed()).map_err(ExperimentError::input)?;
+///         let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run())?;
+///         Ok(Session::new(training, context.spec(), |policy, _| Ok(policy.clone())))
+///     }
+///     fn policy(
+///         &self,
+///         context: &PolicyContext<'_>,
+///         checkpoint: &Checkpoint,
+///         path: &Path,
+///     ) -> Result<LoadedPolicy, ExperimentError> {
+///         let network = restore_policy(self.network.build(&context.network())?, checkpoint, path)?;
+///         LoadedPolicy::restored(network, context, checkpoint, path, |policy, _| Ok(policy.clone()))
+///     }
+/// }
+///
+/// # struct Own;
+/// #
+/// # impl Algorithm for Own {
+/// #     fn name(&self) -> &str {
+/// #         "own"
+/// #     }
+/// #     fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
+/// #         Ok(Box::new(OwnPlan { config: sections.config("own")?, network: sections.network()? }))
+/// #     }
+/// # }
+/// // `Own` is an `Algorithm` that makes this plan.
+/// # let dir = tempfile::tempdir()?;
+/// # let (config, out) = (dir.path().join("own.toml"), dir.path().join("run"));
+/// # std::fs::write(&config, CONFIG.replace("[learner]", "[own]"))?;
+/// # let (config, out) = (config.display().to_string(), out.display().to_string());
+/// let app = App::new("own").with(registry()).algorithm(Own);
+/// app.run_from(["own", "train", "--quiet", "--out", &out, &config])?;
+/// assert!(std::path::Path::new(&out).join("checkpoints").is_dir());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Plan: Send {
     /// Whether the algorithm learns from stored transitions. The scale of rewards must then not change during training.
     fn replays(&self) -> bool;
@@ -75,6 +184,18 @@ pub trait Plan: Send {
 }
 
 /// The environments and device for which a policy is loaded.
+///
+/// ```
+/// use brasa_env::{EnvSpec, Extensions, Space};
+/// use brasa_experiment::PolicyContext;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let (spec, extensions) = (EnvSpec::new(Space::Discrete(3), Space::Discrete(2), 1), Extensions::default());
+/// let context = PolicyContext { spec: &spec, extensions: &extensions, device: &device };
+/// // Initial weights of a network that is then loaded have any seed.
+/// assert_eq!((context.network().seed, context.network().index), (0, 0));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyContext<'a> {
     /// Spaces and sizes of the environments.
@@ -93,6 +214,58 @@ impl PolicyContext<'_> {
 }
 
 /// The sections of an experiment, read one by one. The sections that are read belong to the algorithm.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// # use brasa_core::{Obs, OnPolicyLearner};
+/// # use brasa_nn::ActorCriticRole;
+/// # use brasa_train::{Checkpoint, OnPolicy, restore_policy};
+/// # use std::path::Path;
+/// use brasa_experiment::{Algorithm, ExperimentError, NetworkPlan, Plan, Sections};
+/// # use brasa_experiment::{App, Context, LoadedPolicy, PolicyContext, Session};
+///
+/// # struct OwnPlan {
+/// #     config: FixedConfig,
+/// #     network: NetworkPlan<ActorCriticRole>,
+/// # }
+/// # impl Plan for OwnPlan {
+/// #     fn replays(&self) -> bool {
+/// #         false
+/// #     }
+/// #     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
+/// #         let network = self.network.build(&context.network(0))?;
+/// #         let learner = Fixed::new(network, self.config.clone(), context.seed()).map_err(ExperimentError::input)?;
+/// #         let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run())?;
+/// #         Ok(Session::new(training, context.spec(), |policy, _| Ok(policy.clone())))
+/// #     }
+/// #     fn policy(
+/// #         &self,
+/// #         context: &PolicyContext<'_>,
+/// #         checkpoint: &Checkpoint,
+/// #         path: &Path,
+/// #     ) -> Result<LoadedPolicy, ExperimentError> {
+/// #         let network = restore_policy(self.network.build(&context.network())?, checkpoint, path)?;
+/// #         LoadedPolicy::restored(network, context, checkpoint, path, |policy, _| Ok(policy.clone()))
+/// #     }
+/// # }
+/// struct Own;
+///
+/// impl Algorithm for Own {
+///     fn name(&self) -> &str {
+///         "own"
+///     }
+///     fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
+///         Ok(Box::new(OwnPlan { config: sections.config("own")?, network: sections.network()? }))
+///     }
+/// }
+///
+/// # let mut registry = registry();
+/// # registry.algorithms().add(Own);
+/// // A section that no part reads is an error.
+/// let text = "[scenario.pole]\n[own]\n[off_policy]\nbatch_size = 64\n";
+/// assert!(registry.parse(text, "own.toml", &[]).is_err());
+/// ```
 #[derive(Debug)]
 pub struct Sections<'a> {
     pub(crate) source: &'a Source,
@@ -164,6 +337,16 @@ impl Sections<'_> {
 }
 
 /// The algorithms of a program.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_experiment::Registry;
+///
+/// let mut registry = Registry::default();
+/// registry.algorithms().on_policy("learner", Fixed::new);
+/// assert_eq!(format!("{:?}", registry.algorithms()), "[\"learner\"]");
+/// ```
 #[derive(Default)]
 pub struct Algorithms(pub(crate) Vec<Box<dyn Algorithm>>);
 
@@ -262,10 +445,52 @@ impl Algorithms {
 }
 
 /// Settings of an algorithm: a section of an experiment.
+///
+/// ```
+/// use brasa_experiment::Settings;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// #[serde(default, deny_unknown_fields)]
+/// struct OwnConfig {
+///     gamma: f64,
+/// }
+///
+/// impl Default for OwnConfig {
+///     fn default() -> Self {
+///         Self { gamma: 0.99 }
+///     }
+/// }
+///
+/// fn defaults<C: Settings>() -> C {
+///     C::default()
+/// }
+/// assert_eq!(defaults::<OwnConfig>().gamma, 0.99);
+/// ```
 pub trait Settings: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static {}
 impl<C: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static> Settings for C {}
 
 /// An on-policy learner that experiments can run.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_experiment::RolloutLearner;
+///
+/// /// Steps of one environment per rollout.
+/// fn n_steps(learner: &impl RolloutLearner) -> usize {
+///     learner.n_steps()
+/// }
+///
+/// // `Fixed` implements `OnPolicyLearner` and `Persist`, with a policy of any network.
+/// # let device = brasa_device::open_named("cpu")?.autodiff();
+/// # let (obs, action) = (brasa_env::Space::uniform_box(-1.0, 1.0, ["x"]), brasa_env::Space::Discrete(2));
+/// # let mut rng = brasa_env::named_rng(0, "weights", 0);
+/// # let network = brasa_nn::MlpActorCritic::new(&Default::default(), &obs, &action, &device, &mut rng)?;
+/// let learner = Fixed::new(brasa_nn::Boxed::new(network), FixedConfig::default(), 0)?;
+/// assert_eq!(n_steps(&learner), 128);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait RolloutLearner:
     OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + Send + 'static
 {
@@ -276,6 +501,27 @@ impl<L> RolloutLearner for L where
 }
 
 /// An off-policy learner that experiments can run; `O` is the form of its observations.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_core::Obs;
+/// use brasa_experiment::ReplayLearner;
+///
+/// /// The discount that a replay buffer uses for this learner.
+/// fn discount(learner: &impl ReplayLearner<Obs>) -> f64 {
+///     learner.gamma()
+/// }
+///
+/// // `FixedReplay` implements `OffPolicyLearner` and `Persist`, with an actor of any network.
+/// # let device = brasa_device::open_named("cpu")?.autodiff();
+/// # let obs = brasa_env::Space::uniform_box(-1.0, 1.0, ["x"]);
+/// # let mut rng = brasa_env::named_rng(0, "weights", 0);
+/// # let actor = brasa_nn::SquashedActor::new(&Default::default(), &obs, &obs, &device, &mut rng)?;
+/// let learner = FixedReplay::new(brasa_nn::Boxed::new(actor))?;
+/// assert_eq!(discount(&learner), 0.99);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ReplayLearner<O>:
     OffPolicyLearner<
         Batch = Transitions<O, Tensor<2>>,

@@ -7,6 +7,20 @@ use crate::ExperimentError;
 type Run = dyn Fn(&ArgMatches) -> Result<String, ExperimentError> + Send + Sync;
 
 /// A command with its arguments and what it does.
+///
+/// ```
+/// use brasa_experiment::{App, ExtraCommand};
+///
+/// #[derive(clap::Args)]
+/// struct Greeting {
+///     name: String,
+/// }
+///
+/// let greet = ExtraCommand::new("greet", "Greets a user", |args: Greeting| Ok(format!("hello {}\n", args.name)));
+/// let app = App::new("room").command(greet);
+/// assert_eq!(app.run_from(["room", "greet", "Ana"])?, "hello Ana\n");
+/// # Ok::<(), brasa_experiment::ExperimentError>(())
+/// ```
 pub struct ExtraCommand {
     pub(crate) arguments: clap::Command,
     run: Box<Run>,

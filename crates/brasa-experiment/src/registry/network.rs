@@ -14,6 +14,22 @@ use crate::ExperimentError;
 use crate::source::Source;
 
 /// The environments, device and seed of a network.
+///
+/// ```
+/// use brasa_env::{EnvSpec, Extensions, Space};
+/// use brasa_experiment::NetworkContext;
+/// use rand::Rng;
+///
+/// # let device = brasa_device::open_named("cpu")?;
+/// let (spec, extensions) = (EnvSpec::new(Space::Discrete(3), Space::Discrete(2), 1), Extensions::default());
+/// let first = NetworkContext { spec: &spec, extensions: &extensions, device: &device, seed: 7, index: 0 };
+/// let second = NetworkContext { index: 1, ..first };
+/// // Each network of a run has other initial weights.
+/// assert_ne!(first.rng().next_u64(), second.rng().next_u64());
+/// let error = first.extension::<u8>("map_network", "has graphs").unwrap_err();
+/// assert_eq!(error.to_string(), "[map_network] needs a scenario that has graphs");
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct NetworkContext<'a> {
     /// Spaces and sizes of the environments.
@@ -45,6 +61,23 @@ impl NetworkContext<'_> {
 }
 
 /// A kind of network: a section of experiments, for one role.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_experiment::NetworkKind;
+/// use brasa_nn::{ActorCriticRole, MlpActorCritic};
+///
+/// let wide = NetworkKind::<ActorCriticRole>::new("wide_network", |config, cx| {
+///     MlpActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+/// });
+/// let mut registry = registry();
+/// registry.network(wide.fits(|spec, _| (spec.obs.width() > 100).then_some(1)));
+/// // An experiment may name the network that its environments would not get by default.
+/// let experiment = registry.parse("[scenario.pole]\n[wide_network]\n[learner]\n", "room.toml", &[])?;
+/// assert!(experiment.to_toml().contains("[wide_network]"));
+/// # Ok::<(), brasa_experiment::ExperimentError>(())
+/// ```
 #[must_use]
 pub struct NetworkKind<R: Role> {
     section: String,
@@ -112,6 +145,63 @@ impl<R: Role> NetworkKind<R> {
 }
 
 /// The network of an experiment before it is created.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// # use brasa_core::{Obs, OnPolicyLearner};
+/// # use brasa_nn::ActorCriticRole;
+/// # use brasa_train::{Checkpoint, OnPolicy, restore_policy};
+/// # use std::path::Path;
+/// use brasa_experiment::{App, Context, ExperimentError, NetworkPlan, Session};
+/// # use brasa_experiment::{Algorithm, LoadedPolicy, Plan, PolicyContext, Sections};
+///
+/// struct OwnPlan {
+///     config: FixedConfig,
+///     network: NetworkPlan<ActorCriticRole>,
+/// }
+///
+/// impl brasa_experiment::Plan for OwnPlan {
+///     fn replays(&self) -> bool {
+///         false
+///     }
+///     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
+///         let network = self.network.build(&context.network(0))?;
+///         let learner = Fixed::new(network, self.config.clone(), context.seed()).map_err(ExperimentError::input)?;
+///         let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run())?;
+///         Ok(Session::new(training, context.spec(), |policy, _| Ok(policy.clone())))
+///     }
+/// #     fn policy(
+/// #         &self,
+/// #         context: &PolicyContext<'_>,
+/// #         checkpoint: &Checkpoint,
+/// #         path: &Path,
+/// #     ) -> Result<LoadedPolicy, ExperimentError> {
+/// #         let network = restore_policy(self.network.build(&context.network())?, checkpoint, path)?;
+/// #         LoadedPolicy::restored(network, context, checkpoint, path, |policy, _| Ok(policy.clone()))
+/// #     }
+/// }
+///
+/// # struct Own;
+/// #
+/// # impl Algorithm for Own {
+/// #     fn name(&self) -> &str {
+/// #         "own"
+/// #     }
+/// #     fn plan(&self, sections: &mut Sections<'_>) -> Result<Box<dyn Plan>, ExperimentError> {
+/// #         Ok(Box::new(OwnPlan { config: sections.config("own")?, network: sections.network()? }))
+/// #     }
+/// # }
+/// // `Own` is an `Algorithm` that makes this plan.
+/// # let dir = tempfile::tempdir()?;
+/// # let (config, out) = (dir.path().join("own.toml"), dir.path().join("run"));
+/// # std::fs::write(&config, CONFIG.replace("[learner]", "[own]"))?;
+/// # let (config, out) = (config.display().to_string(), out.display().to_string());
+/// let app = App::new("own").with(registry()).algorithm(Own);
+/// app.run_from(["own", "train", "--quiet", "--out", &out, &config])?;
+/// assert!(std::path::Path::new(&out).join("checkpoints").is_dir());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct NetworkPlan<R: Role> {
     build: Arc<Build<R>>,
     adapt: Option<Adapt<R>>,
@@ -154,7 +244,7 @@ impl<R: Role> NetworkPlan<R> {
 
 /// The networks of a program.
 #[derive(Debug, Default)]
-pub struct Networks {
+pub(crate) struct Networks {
     /// Section and kind in the order of registration; each is a `NetworkKind<R>`.
     kinds: Vec<(String, Box<dyn Any + Send + Sync>)>,
 }

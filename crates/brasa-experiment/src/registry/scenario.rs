@@ -76,6 +76,24 @@ type Make = Box<dyn Fn(&Source, &str) -> Result<(toml::Value, Box<dyn Scenario>)
 pub(crate) type MakeRemark = Box<dyn Fn(&RemarkContext<'_>) -> Result<Remark, ExperimentError> + Send + Sync>;
 
 /// The data for a remark.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_classic::Classic;
+/// use brasa_experiment::{App, NoSettings, Remark, RemarkContext, ScenarioEntry};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let config = written(dir.path());
+/// let about = |context: &RemarkContext<'_>| format!("Seed {}: {} rows.", context.seed, context.played.len());
+/// let make = |_: NoSettings| Ok::<_, std::convert::Infallible>(Classic::cart_pole());
+/// let entry = ScenarioEntry::new("pole", make);
+/// let entry = entry.remark(move |_, context| Ok(Remark { text: about(context), ..Default::default() }));
+/// let app = App::new("room").with(registry()).scenario(entry);
+/// let text = app.run_from(["room", "baseline", "--episodes", "2", "--set", "train.eval_seed=5", &config])?;
+/// assert!(text.contains("Seed 5: "));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct RemarkContext<'a> {
     /// The scenario of the evaluation.
     pub scenario: &'a dyn Scenario,
@@ -94,6 +112,22 @@ impl std::fmt::Debug for RemarkContext<'_> {
 }
 
 /// A scenario's remarks on a comparison.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_classic::Classic;
+/// use brasa_experiment::{App, NoSettings, Remark, ScenarioEntry};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let config = written(dir.path());
+/// let make = |_: NoSettings| Ok::<_, std::convert::Infallible>(Classic::cart_pole());
+/// let entry = ScenarioEntry::new("pole", make);
+/// let entry = entry.remark(|_, _| Ok(Remark { text: "The pole is 1 m long.".into(), levels: Vec::new() }));
+/// let app = App::new("room").with(registry()).scenario(entry);
+/// assert!(app.run_from(["room", "baseline", "--episodes", "2", &config])?.contains("The pole is 1 m long."));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Remark {
     /// Sentences after the note below the table.

@@ -16,6 +16,18 @@ use crate::search::{SEARCH, SearchConfig};
 use crate::{Registry, TrainConfig};
 
 /// The settings of a scenario that has none.
+///
+/// ```
+/// use brasa_classic::Classic;
+/// use brasa_experiment::{NoSettings, Registry, ScenarioEntry};
+///
+/// let mut registry = Registry::default();
+/// let make = |_: NoSettings| Ok::<_, std::convert::Infallible>(Classic::cart_pole());
+/// registry.scenario(ScenarioEntry::new("pole", make));
+/// // `[scenario.pole]` must be empty.
+/// let error = toml::from_str::<NoSettings>("length = 1").unwrap_err();
+/// assert!(error.to_string().contains("unknown field `length`"));
+/// ```
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoSettings {}

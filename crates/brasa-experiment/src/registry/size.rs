@@ -3,6 +3,14 @@
 use super::OFF_POLICY;
 
 /// A setting of an algorithm that needs memory.
+///
+/// ```
+/// use brasa_experiment::{Size, SizeOf};
+///
+/// // What a `Plan` returns from `Plan::sizes`: the settings to lower first.
+/// let sizes = [Size { key: "own.batch_size".into(), of: SizeOf::Batch }];
+/// assert_eq!(sizes[0].key.split_once('.'), Some(("own", "batch_size")));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
     /// The setting, such as `off_policy.batch_size`.
@@ -12,6 +20,15 @@ pub struct Size {
 }
 
 /// What a setting determines the size of.
+///
+/// ```
+/// use brasa_experiment::{Size, SizeOf};
+///
+/// let sizes = [("own.accumulation_steps", SizeOf::Parts), ("own.n_steps", SizeOf::Rollout)];
+/// let sizes = sizes.map(|(key, of)| Size { key: key.into(), of });
+/// let rollout = sizes.iter().find(|size| size.of == SizeOf::Rollout);
+/// assert_eq!(rollout.map(|size| size.key.as_str()), Some("own.n_steps"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeOf {
     /// The parts of an update that are computed one after the other. More of them need less memory; algorithms may lack the setting.

@@ -13,6 +13,25 @@ use crate::{ControllerOutcomes, ExperimentError};
 /// The page has an empty `<section id="NAME">` and the data as `data.NAME`. The script fills the section with the data. It can
 /// use the page's helpers: `plot`, `line`, `axes`, `timeFrom` and `color` for charts, `make` and `draw` for elements of HTML and SVG, `tools` for
 /// buttons that save, and `uPlot`. It must not load other files.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_classic::Classic;
+/// use brasa_experiment::{App, NoSettings, ScenarioEntry, Section};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let run = trained(dir.path()).display().to_string();
+/// let section = Section::new("poles").scripts(&["make(data.poles.length);"]).shows(&["rule-based"], 1);
+/// let section = section.data(|context| Ok(serde_json::json!({ "length": context.played.len() })));
+/// let make = |_: NoSettings| Ok::<_, std::convert::Infallible>(Classic::cart_pole());
+/// let entry = ScenarioEntry::new("pole", make);
+/// let app = App::new("room").with(registry()).scenario(entry.section(section));
+/// app.run_from(["room", "report", &run])?;
+/// let page = std::fs::read_to_string(format!("{run}/report.html"))?;
+/// assert!(page.contains("make(data.poles.length);"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub struct Section {
     pub(crate) name: &'static str,
@@ -38,6 +57,28 @@ impl std::fmt::Debug for Section {
 type MakeData = Box<dyn Fn(&SectionContext<'_>) -> Result<Value, ExperimentError> + Send + Sync>;
 
 /// The input for the data of a section.
+///
+/// ```
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # use program::*;
+/// use brasa_classic::Classic;
+/// use brasa_experiment::{App, NoSettings, ScenarioEntry, Section, SectionContext};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let run = trained(dir.path()).display().to_string();
+/// fn data(context: &SectionContext<'_>) -> serde_json::Value {
+///     let names: Vec<_> = context.played.iter().map(|row| row.name.as_str()).collect();
+///     serde_json::json!({ "rows": names.join(" | "), "steps": context.policy.env_steps() })
+/// }
+///
+/// let make = |_: NoSettings| Ok::<_, std::convert::Infallible>(Classic::cart_pole());
+/// let entry = ScenarioEntry::new("pole", make);
+/// let entry = entry.section(Section::new("poles").data(|context| Ok(data(context))));
+/// App::new("room").with(registry()).scenario(entry).run_from(["room", "report", &run])?;
+/// let page = std::fs::read_to_string(format!("{run}/report.html"))?;
+/// assert!(page.contains("| trained\",\"steps\":256}"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SectionContext<'a> {
     /// The scenario of the evaluation.
     pub scenario: &'a dyn Scenario,

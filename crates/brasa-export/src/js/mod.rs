@@ -11,6 +11,18 @@ use crate::{ExportError, ExportedPolicy};
 const ACT: &str = include_str!("act.js");
 
 /// How a program in JavaScript is loaded.
+///
+/// ```
+/// use brasa_export::{ExportedPolicy, JsModule, Layer, Output};
+///
+/// # let policy = |obs_width, layers, output| ExportedPolicy {
+/// #     obs_width, n_agents: 1, masked: false, layers, output, about: brasa_export::About::default(),
+/// # };
+/// let policy: ExportedPolicy = policy(1, vec![Layer::linear(vec![2.0], vec![0.5])], Output::Real);
+/// assert!(policy.to_js("room", JsModule::Es)?.starts_with("export const room = "));
+/// assert!(policy.to_js("room", JsModule::Script)?.starts_with("const room = "));
+/// # Ok::<(), brasa_export::ExportError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsModule {
     /// A script for pages, which is a CommonJS module too.

@@ -20,6 +20,16 @@ use crate::outline::{corners, polygon};
 use crate::{Edge, Graph, Layout, NodeKind};
 
 /// The drawing of a building, with coordinates in m; the second coordinate increases upwards.
+///
+/// ```
+/// use brasa_floorplan::{Drawing, Layout};
+///
+/// let office = Layout::office();
+/// let drawing: Drawing = office.drawing();
+/// assert_eq!((drawing.places.len(), drawing.ways.len()), (office.nodes.len(), office.edges.len()));
+/// // A building always has one drawing.
+/// assert_eq!(office.drawing(), drawing);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Drawing {
     /// The floors, from the lowest.
@@ -31,6 +41,16 @@ pub struct Drawing {
 }
 
 /// The drawing of a floor.
+///
+/// ```
+/// use brasa_floorplan::{FloorDrawing, Layout};
+///
+/// let drawing = Layout::office().drawing();
+/// let FloorDrawing { floor, from_plan, low, high } = &drawing.floors[0];
+/// // The reference building has no outlines, so the drawing is computed from its graph.
+/// assert_eq!((*floor, *from_plan), (0, false));
+/// assert!(low[0] < high[0] && low[1] < high[1]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FloorDrawing {
     /// Its number, 0 for the ground floor.
@@ -44,6 +64,16 @@ pub struct FloorDrawing {
 }
 
 /// The drawing of a place.
+///
+/// ```
+/// use brasa_floorplan::{Layout, PlaceDrawing};
+///
+/// let shop = "Shop: POLYGON ((0 0, 4 0, 4 3, 0 3, 0 0))\nexit: LINESTRING (1 0, 2 0)";
+/// let drawing = Layout::from_wkt("shop", shop, "here")?.drawing();
+/// let PlaceDrawing { floor, outline, .. } = &drawing.places[0];
+/// assert_eq!((*floor, outline.len()), (0, 4));
+/// # Ok::<(), brasa_floorplan::FloorPlanError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlaceDrawing {
     /// Its floor, an index into [`Drawing::floors`].
@@ -55,6 +85,18 @@ pub struct PlaceDrawing {
 }
 
 /// The drawing of a way in two halves, one per end, because it may connect two floors.
+///
+/// ```
+/// use brasa_floorplan::{Layout, WayDrawing};
+///
+/// let shop = "Shop: POLYGON ((0 0, 4 0, 4 3, 0 3, 0 0))\nexit: LINESTRING (1 0, 2 0)";
+/// let drawing = Layout::from_wkt("shop", shop, "here")?.drawing();
+/// let way: &WayDrawing = &drawing.ways[0];
+/// // The door is 1 m wide.
+/// let [a, b] = way.opening.expect("the plan has it");
+/// assert_eq!((b[0] - a[0]).abs(), 1.0);
+/// # Ok::<(), brasa_floorplan::FloorPlanError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WayDrawing {
     /// From the center of [`Edge::a`](crate::Edge::a) to its middle.

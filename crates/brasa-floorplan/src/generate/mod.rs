@@ -15,6 +15,17 @@ use crate::error::field_error;
 use crate::{FloorPlanError, Layout, Mobility, NodeKind};
 
 /// Kinds of random buildings.
+///
+/// ```
+/// use brasa_floorplan::{Family, GeneratorConfig, generate};
+///
+/// let config = GeneratorConfig::default();
+/// for family in Family::ALL {
+///     let building = generate(family, &config, 7)?;
+///     assert_eq!(building.name, format!("{}-7", family.name()));
+/// }
+/// # Ok::<(), brasa_floorplan::FloorPlanError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
@@ -44,6 +55,17 @@ impl Family {
 }
 
 /// The purpose of a building. Splits share no building.
+///
+/// ```
+/// use brasa_floorplan::{GeneratorConfig, Split};
+///
+/// let config = GeneratorConfig::default();
+/// let most = config.nodes[1];
+/// assert!(config.layout(Split::Train, 3)?.nodes.len() <= most);
+/// assert!(config.layout(Split::Larger, 3)?.nodes.len() >= 2 * most);
+/// assert_ne!(Split::Train.seed(3), Split::HeldOut.seed(3));
+/// # Ok::<(), brasa_floorplan::FloorPlanError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
@@ -82,6 +104,17 @@ impl Split {
 }
 
 /// Settings of the generators.
+///
+/// ```
+/// use brasa_floorplan::{GeneratorConfig, NodeKind, Split};
+///
+/// let config: GeneratorConfig = toml::from_str("nodes = [20, 30]\nfloors = [1, 1]\nexits = [2, 2]")?;
+/// config.validate()?;
+/// let building = config.layout(Split::Train, 7)?;
+/// assert!(building.nodes.iter().all(|node| node.floor == 0));
+/// assert_eq!(building.of_kind(NodeKind::Exit).count(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeneratorConfig {

@@ -5,6 +5,27 @@ use brasa_device::{Backend, Profile};
 use super::Footprint;
 
 /// Memory for one purpose.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// # use brasa_device::Meter;
+/// # use brasa_train::{OnPolicy, Run, TrainError};
+/// # #[global_allocator]
+/// # static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+/// use brasa_device::profile;
+/// use brasa_train::{MemoryPart, Placing};
+///
+/// # let run = Run { total_env_steps: 1_000_000, seed: 0 };
+/// // `need` is the footprint of a run of PPO.
+/// # let need = OnPolicy::footprint(|n| Ok::<_, TrainError>(cart_poles(n)), || Ok(ppo()), 64, run)?;
+/// # let need = need.expect("the allocator is installed");
+/// let parts: Vec<MemoryPart> = need.parts(Placing::on(&profile("t4")?));
+/// assert_eq!((parts[0].name, parts[0].bytes), ("weights", need.weights));
+/// // Actions are in memory only while a policy acts.
+/// assert!(parts.iter().any(|part| part.name == "actions" && part.during == Some("acting")));
+/// # Ok::<(), TrainError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryPart {
     /// The purpose.
@@ -18,6 +39,26 @@ pub struct MemoryPart {
 }
 
 /// What determines the size of a part of the memory.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// # use brasa_device::Meter;
+/// # use brasa_train::{OnPolicy, Run, TrainError};
+/// # #[global_allocator]
+/// # static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+/// use brasa_device::profile;
+/// use brasa_train::{GrowsWith, Placing};
+///
+/// # let run = Run { total_env_steps: 1_000_000, seed: 0 };
+/// // `need` is the footprint of a run of PPO.
+/// # let need = OnPolicy::footprint(|n| Ok::<_, TrainError>(cart_poles(n)), || Ok(ppo()), 64, run)?;
+/// # let need = need.expect("the allocator is installed");
+/// let parts = need.parts(Placing::on(&profile("t4")?));
+/// let rollout = parts.iter().find(|part| part.name == need.stored_as);
+/// assert_eq!(rollout.and_then(|part| part.grows_with), Some(GrowsWith::Stored));
+/// # Ok::<(), TrainError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrowsWith {
     /// The number of environments.
@@ -29,6 +70,18 @@ pub enum GrowsWith {
 }
 
 /// Where a run keeps what it needs.
+///
+/// ```
+/// use brasa_device::profile;
+/// use brasa_train::Placing;
+///
+/// let host = Placing::on(&profile("cpu")?);
+/// assert!(host.on_host && host.envs_on_device);
+/// // On a GPU, with environments that are computed there.
+/// let gpu = Placing { envs_on_device: true, ..Placing::on(&profile("t4")?) };
+/// assert!(!gpu.on_host && !gpu.saves_replay);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placing {
     /// Whether the device is the processor, whose memory also has bookkeeping and checkpoints.

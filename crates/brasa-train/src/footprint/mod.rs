@@ -22,6 +22,23 @@ use crate::iteration::WINDOW;
 use crate::{Counters, Run, TrainError, take_checkpoint};
 
 /// Memory and work of a run.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// use brasa_device::{Meter, profile};
+/// use brasa_train::{Footprint, OnPolicy, Run, TrainError};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+///
+/// let run = Run { total_env_steps: 1_000_000, seed: 0 };
+/// let need = OnPolicy::footprint(|n| Ok::<_, TrainError>(cart_poles(n)), || Ok(ppo()), 1024, run)?;
+/// let need: Footprint = need.expect("the allocator is installed");
+/// assert_eq!(need.stored_as, "rollout");
+/// assert!(need.stored > need.weights && need.fits(&profile("t4")?));
+/// # Ok::<(), TrainError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Footprint {
     /// Bytes of the policy's weights.
@@ -90,6 +107,26 @@ impl Footprint {
 }
 
 /// Something that a run does many times.
+///
+/// ```
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # use parts::*;
+/// # use brasa_device::Meter;
+/// # use brasa_train::{OnPolicy, Run, TrainError};
+/// # #[global_allocator]
+/// # static ALLOCATOR: Meter<std::alloc::System> = Meter(std::alloc::System);
+/// use brasa_train::Work;
+///
+/// # let run = Run { total_env_steps: 1_024_000, seed: 0 };
+/// // `need` is the footprint of a run of PPO with 64 environments.
+/// # let need = OnPolicy::footprint(|n| Ok::<_, TrainError>(cart_poles(n)), || Ok(ppo()), 64, run)?;
+/// # let need = need.expect("the allocator is installed");
+/// let Work { flop, secs, times, .. } = need.acting;
+/// assert!(flop > 0.0 && secs > 0.0);
+/// // A vector step acts in all 64 environments.
+/// assert_eq!(times, 1_024_000.0 / 64.0);
+/// # Ok::<(), TrainError>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Work {
     /// Memory that it needs while it runs, in bytes.

@@ -13,6 +13,20 @@ use crate::write_atomically;
 const STEPS: &str = "env_steps";
 
 /// Writes the readings of a JSON-lines file as comma-separated values, too. An empty field is a metric that a reading lacks.
+///
+/// ```
+/// use brasa_core::Sink;
+/// use brasa_train::sinks::{Csv, Jsonl, Sinks};
+///
+/// let dir = tempfile::tempdir()?;
+/// let (lines, table) = (dir.path().join("metrics.jsonl"), dir.path().join("metrics.csv"));
+/// let jsonl = Jsonl::open(&lines, 0)?;
+/// let mut sinks = Sinks(vec![Box::new(jsonl), Box::new(Csv::open(&table, &lines)?)]);
+/// sinks.scalar(8, "train/loss", 0.5)?;
+/// sinks.flush()?;
+/// assert_eq!(std::fs::read_to_string(&table)?, "env_steps,train/loss\n8,0.5\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Csv {
     path: PathBuf,

@@ -10,6 +10,20 @@ use serde_json::{Map, Value};
 use crate::write_atomically;
 
 /// Appends lines such as `{"env_steps":2048,"rollout/ep_rew_mean":21.5}`.
+///
+/// ```
+/// use brasa_core::Sink;
+/// use brasa_train::sinks::Jsonl;
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("metrics.jsonl");
+/// let mut sink = Jsonl::open(&path, 0)?;
+/// sink.scalar(2048, "rollout/ep_rew_mean", 21.5)?;
+/// sink.flush()?;
+/// let lines = Jsonl::read(&path)?;
+/// assert_eq!((lines[0]["env_steps"].as_u64(), lines[0]["rollout/ep_rew_mean"].as_f64()), (Some(2048), Some(21.5)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Jsonl {
     file: File,

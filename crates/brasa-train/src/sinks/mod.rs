@@ -15,6 +15,21 @@ use brasa_core::{Sink, SinkError};
 use crate::{RunDir, RunDirError, TrainError};
 
 /// Several sinks as one sink.
+///
+/// ```
+/// use brasa_core::Sink;
+/// use brasa_train::sinks::{Jsonl, Sinks, TensorBoard};
+///
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("metrics.jsonl");
+/// let jsonl = Jsonl::open(&path, 0)?;
+/// let mut sinks = Sinks(vec![Box::new(jsonl), Box::new(TensorBoard::create(dir.path(), 0)?)]);
+/// sinks.scalar(8, "train/loss", 0.5)?;
+/// sinks.flush()?;
+/// assert_eq!(std::fs::read_dir(dir.path())?.count(), 2);
+/// assert_eq!(std::fs::read_to_string(&path)?, "{\"env_steps\":8,\"train/loss\":0.5}\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Default)]
 pub struct Sinks(pub Vec<Box<dyn Sink>>);
 

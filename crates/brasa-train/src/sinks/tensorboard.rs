@@ -12,6 +12,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use brasa_core::{Sink, SinkError};
 
 /// Appends scalars to an event file. A resumed run starts another file; TensorBoard joins them.
+///
+/// ```
+/// use brasa_core::Sink;
+/// use brasa_train::sinks::TensorBoard;
+///
+/// let dir = tempfile::tempdir()?;
+/// let mut sink = TensorBoard::create(dir.path(), 0)?;
+/// sink.scalar(2048, "rollout/ep_rew_mean", 21.5)?;
+/// sink.flush()?;
+/// // `tensorboard --logdir` on the directory shows the curve.
+/// let file = std::fs::read_dir(dir.path())?.next().expect("one file")?;
+/// assert!(file.file_name().to_string_lossy().starts_with("events.out.tfevents."));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct TensorBoard {
     file: BufWriter<File>,

@@ -18,6 +18,16 @@ use crate::snapshot::Snapshot;
 ///
 /// The unit of temperatures is one satisfied user for [`Objective::Satisfied`], where the sum of all rates counts less
 /// than one user. For [`Objective::SumRate`] it is the mean over users of the rate without interference.
+///
+/// ```
+/// use brasa_uara::baselines::AnnealingConfig;
+///
+/// let config = AnnealingConfig { evaluations: 1000, ..AnnealingConfig::default() };
+/// config.validate()?;
+/// let error = AnnealingConfig { last_temperature: 1.0, ..config }.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`last_temperature` must be in (0, first_temperature], got 1");
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnnealingConfig {
@@ -67,6 +77,24 @@ const ANYTHING: f64 = 0.1;
 /// with probability `exp(change / temperature)` (Kirkpatrick, Gelatt and Vecchi, "Optimization by simulated annealing",
 /// 1983). The temperature decreases by a constant factor per move. The best joint choice found is returned, so it is
 /// never worse than the greedy one.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_env::named_rng;
+/// use brasa_uara::baselines::{AnnealingConfig, Objective, anneal};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let rng = &mut named_rng(0, "annealing", 0);
+/// let links = anneal(&snapshot, Objective::SumRate, &AnnealingConfig::default(), rng)?;
+/// assert!((snapshot.outcome(&links).sum_rate_mbps() - 12.0).abs() < 1e-9);
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 ///
 /// # Errors
 /// [`UaraError::Field`] if `config` is not valid.

@@ -17,6 +17,14 @@ use crate::snapshot::Snapshot;
 const TOLERANCE_MBPS: f64 = 1e-12;
 
 /// Settings of the search for an equilibrium.
+///
+/// ```
+/// use brasa_uara::baselines::BestResponseConfig;
+///
+/// let config: BestResponseConfig = toml::from_str("n_starts = 1")?;
+/// assert_eq!(config, BestResponseConfig { n_starts: 1, ..BestResponseConfig::default() });
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BestResponseConfig {
@@ -35,6 +43,23 @@ impl Default for BestResponseConfig {
 }
 
 /// A joint choice with a certificate of its distance from an equilibrium.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_env::named_rng;
+/// use brasa_uara::baselines::{BestResponseConfig, Nash, Objective, best_response};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let (config, rng) = (BestResponseConfig::default(), &mut named_rng(0, "best response", 0));
+/// let found: Nash = best_response(&snapshot, Objective::SumRate, &config, rng);
+/// assert!(found.is_certified() && found.rounds >= 1);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nash {
     /// One link per user.
@@ -61,6 +86,24 @@ impl Nash {
 /// strongest station at full power, and only the channels depend on the others. The search may fail to find an
 /// equilibrium: users move in the order of their index until a joint choice repeats, and in random order after that. If
 /// no start converges, the joint choice with the smallest remaining gain is returned, without a certificate.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_env::named_rng;
+/// use brasa_uara::baselines::{BestResponseConfig, Objective, best_response};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let (config, rng) = (BestResponseConfig::default(), &mut named_rng(0, "best response", 0));
+/// let links = best_response(&snapshot, Objective::SumRate, &config, rng).links;
+/// // Selfish users choose different channels.
+/// assert_ne!(links[0].channel, links[1].channel);
+/// ```
 pub fn best_response(snapshot: &Snapshot, objective: Objective, config: &BestResponseConfig, rng: &mut EnvRng) -> Nash {
     let Play { links, rounds, .. } = settle(snapshot, objective, config, rng);
     let largest_gain_mbps = largest_gain(snapshot, &links);
@@ -70,6 +113,23 @@ pub fn best_response(snapshot: &Snapshot, objective: Objective, config: &BestRes
 /// The largest gain of any user by a unilateral move to any of its options, Mb/s; 0 if no user gains.
 ///
 /// It evaluates every move with the receiver, independently of the search.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::{Link, baselines::largest_gain};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let link = |station, channel| Link { station, channel, power: 0 };
+/// assert_eq!(largest_gain(&snapshot, &[link(0, 0), link(1, 1)]), 0.0);
+/// // Both on one channel: each gains by a move to the other channel.
+/// assert!(largest_gain(&snapshot, &[link(0, 0), link(1, 0)]) > 2.8);
+/// ```
 ///
 /// # Panics
 /// If there is not one link per user, or a link is invalid.

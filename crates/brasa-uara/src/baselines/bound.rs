@@ -5,6 +5,22 @@ use crate::radio::Interference;
 use crate::snapshot::Snapshot;
 
 /// Upper bounds on all joint choices; see [`upper_bound`].
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::baselines::{UpperBound, upper_bound};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let UpperBound { satisfied, sum_rate_mbps } = upper_bound(&snapshot);
+/// assert_eq!(satisfied, 2);
+/// assert!((sum_rate_mbps - 12.0).abs() < 1e-9);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UpperBound {
     /// Satisfied users.
@@ -37,6 +53,22 @@ struct Best {
 /// of the `n_channels` places of a station that satisfies it without interference, so the maximum assignment of users
 /// to places is a bound. This condition holds with admission, and without it for `min_sinr >= 1`, because of two users
 /// of a station on one channel, one has at most as much signal as interference.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::baselines::{Objective, greedy, upper_bound};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let bound = upper_bound(&snapshot);
+/// let found = snapshot.outcome(&greedy(&snapshot, Objective::SumRate));
+/// assert!(found.sum_rate_mbps() <= bound.sum_rate_mbps + 1e-9);
+/// ```
 pub fn upper_bound(snapshot: &Snapshot) -> UpperBound {
     let radio = &snapshot.radio;
     let users: Vec<Best> = (0..radio.n_users).map(|user| best(snapshot, user)).collect();

@@ -13,6 +13,23 @@ use crate::snapshot::Snapshot;
 /// neighbors, then the first. It takes the channel with the fewest of its neighbors, which is 0 as long as the colors
 /// are sufficient; then the channel with the least interference relative to signals, summed over this user and the
 /// users of the channel, in both directions; then the first.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::baselines::strongest_coloring;
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let links = strongest_coloring(&snapshot);
+/// assert_eq!([links[0].station, links[1].station], [0, 1]);
+/// // They would interfere on one channel.
+/// assert_ne!(links[0].channel, links[1].channel);
+/// ```
 pub fn strongest_coloring(snapshot: &Snapshot) -> Vec<Link> {
     let radio = &snapshot.radio;
     let (n, n_channels) = (radio.n_users, radio.n_channels);

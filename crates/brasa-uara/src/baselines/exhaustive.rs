@@ -8,9 +8,43 @@ use crate::receiver::Receiver;
 use crate::snapshot::Snapshot;
 
 /// Largest number of joint choices.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::baselines::{MAX_JOINT_CHOICES, Objective, exhaustive};
+///
+/// // With 2,000 channels, the two users have 16 million joint choices.
+/// let mut large = snapshot.clone();
+/// large.radio = Radio { n_channels: 2000, ..(*snapshot.radio).clone() }.into();
+/// let error = exhaustive(&large, Objective::SumRate).unwrap_err();
+/// assert!(error.to_string().contains(&format!("at most {MAX_JOINT_CHOICES} joint choices")));
+/// ```
 pub const MAX_JOINT_CHOICES: u64 = 1_000_000;
 
 /// Results of all joint choices.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::baselines::{Exhaustive, Objective, exhaustive};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let Exhaustive { n_choices, n_all_satisfied, score, .. } = exhaustive(&snapshot, Objective::Satisfied)?;
+/// // Four options for each user, and two joint choices on different channels.
+/// assert_eq!((n_choices, n_all_satisfied, score.satisfied), (16, 2, 2));
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exhaustive {
     /// The best joint choice, the first one if equal, in the order of options with the last user changing fastest.
@@ -30,6 +64,23 @@ pub struct Exhaustive {
 }
 
 /// Evaluates every joint choice of the users' options.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::baselines::{Objective, exhaustive};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let best = exhaustive(&snapshot, Objective::SumRate)?;
+/// assert!((best.score.sum_rate_mbps - 12.0).abs() < 1e-9);
+/// assert!(best.mean_sum_rate_mbps < best.best_sum_rate_mbps);
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 ///
 /// # Errors
 /// [`UaraError::TooLarge`] if there are more than [`MAX_JOINT_CHOICES`].

@@ -31,6 +31,25 @@ use crate::radio::Link;
 use crate::snapshot::Snapshot;
 
 /// A heuristic for networks of any size.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_env::named_rng;
+/// use brasa_uara::{Heuristic, Objective};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// for heuristic in Heuristic::ALL {
+///     let links = heuristic.choose(&snapshot, Objective::SumRate, &mut named_rng(0, "heuristic", 0));
+///     assert!(snapshot.outcome(&links).sum_rate_mbps() <= 12.0 + 1e-9, "{heuristic}");
+/// }
+/// assert_eq!(Heuristic::Greedy.name(), "greedy");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heuristic {

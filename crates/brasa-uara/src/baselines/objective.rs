@@ -5,6 +5,14 @@ use serde::{Deserialize, Serialize};
 use crate::snapshot::Outcome;
 
 /// The objective that a heuristic maximizes.
+///
+/// ```
+/// use brasa_uara::baselines::{Objective, Score};
+///
+/// let (many, fast) = (Score { satisfied: 3, sum_rate_mbps: 1.0 }, Score { satisfied: 2, sum_rate_mbps: 9.0 });
+/// assert!(Objective::Satisfied.is_better(many, fast));
+/// assert!(Objective::SumRate.is_better(fast, many));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
@@ -16,6 +24,23 @@ pub enum Objective {
 }
 
 /// The score of a joint choice.
+///
+/// ```
+/// # use brasa_uara::{Interference, Radio, Snapshot};
+/// # let radio = Radio {
+/// #     n_users: 2, n_stations: 2, n_channels: 2, power_levels: vec![1.0], bandwidth_hz: 1e6, noise_mw: 1e-9,
+/// #     min_sinr: 8.0, max_bits_per_hz: None, interference: Interference::PerTransmitter,
+/// # };
+/// # let (received_mw, all) = (vec![63e-9, 7e-9, 7e-9, 63e-9], vec![true; 4]);
+/// # let snapshot = Snapshot { radio: radio.into(), received_mw, reached: all.clone(), allowed: all };
+/// use brasa_uara::{Link, baselines::Score};
+///
+/// // Two users, each near its station; alone on a channel, each has 6 Mb/s.
+/// let link = |station, channel| Link { station, channel, power: 0 };
+/// let score = Score::of(&snapshot.outcome(&[link(0, 0), link(1, 1)]));
+/// assert_eq!(score.satisfied, 2);
+/// assert!((score.sum_rate_mbps - 12.0).abs() < 1e-9);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Score {
     /// Satisfied users.

@@ -19,6 +19,17 @@ use crate::radio::bits_per_hz;
 const INFO: [&str; 5] = ["connected_share", "connected_users", "sum_rate_mbps", "mean_layers", "success"];
 
 /// Networks in which stations choose users as a batch of environments; [`BsAgentSimulation`] describes them.
+///
+/// ```
+/// use brasa_env::EnvBatch;
+/// use brasa_uara::{BsAgentBatch, BsAgentConfig, BsAgentSimulation};
+///
+/// let config = BsAgentConfig { users: 20, small_cells: 3, ..BsAgentConfig::default() };
+/// let envs: BsAgentBatch = BsAgentSimulation::batch(config, 0..2)?;
+/// // One row per station; an action is a user.
+/// assert_eq!((envs.spec().n_agents, envs.spec().action.n_actions()), (4, 20));
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 pub type BsAgentBatch = Autoreset<BsAgentSimulation>;
 
 /// Environments in which base stations simultaneously choose users: the historical preset `bs-agent-2025`.
@@ -45,6 +56,21 @@ pub type BsAgentBatch = Autoreset<BsAgentSimulation>;
 /// # Figures
 /// Fraction of stations that connect their user, number of connected users, sum of the rates of
 /// connections in Mb/s, layers of video per station, and success.
+///
+/// ```
+/// use brasa_env::{BatchSlabs, EnvBatch};
+/// use brasa_uara::{BsAgentConfig, BsAgentSimulation};
+/// use ndarray::array;
+///
+/// let config = BsAgentConfig { users: 20, small_cells: 3, ..BsAgentConfig::default() };
+/// let mut envs = BsAgentSimulation::batch(config, 0..1)?;
+/// let mut slabs = BatchSlabs::new(envs.spec());
+/// envs.reset(7, &mut slabs)?;
+/// // The four stations serve users 0, 1, 2 and 3.
+/// envs.step(array![[0.0], [1.0], [2.0], [3.0]].view(), &mut slabs)?;
+/// assert!(slabs.reward.iter().all(|rate_mbps| *rate_mbps >= 0.0));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug)]
 pub struct BsAgentSimulation {
     config: BsAgentConfig,

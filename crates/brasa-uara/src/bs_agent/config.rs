@@ -9,6 +9,15 @@ use crate::config::validate::check_steps;
 use crate::error::UaraError;
 
 /// Settings of [`BsAgentBatch`](crate::BsAgentBatch); the defaults are the published values.
+///
+/// ```
+/// use brasa_uara::BsAgentConfig;
+///
+/// let config: BsAgentConfig = toml::from_str("users = 20\nsmall_cells = 3")?;
+/// config.validate()?;
+/// assert_eq!((config.n_stations(), config.episode_steps), (4, 500));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BsAgentConfig {
@@ -46,6 +55,16 @@ pub struct BsAgentConfig {
 }
 
 /// Defects of the published system; each can be switched off separately.
+///
+/// ```
+/// use brasa_uara::{BsAgentConfig, BsAgentParity};
+///
+/// assert!(BsAgentParity::default().later_write_wins);
+/// // All defects but one are off.
+/// let parity = BsAgentParity { mismatched_noise: true, ..BsAgentParity::none() };
+/// BsAgentConfig { parity, ..BsAgentConfig::default() }.validate()?;
+/// # Ok::<(), brasa_uara::UaraError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BsAgentParity {

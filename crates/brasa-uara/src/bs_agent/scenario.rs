@@ -17,6 +17,18 @@ use crate::error::UaraError;
 const BOUND: &str = "bound";
 
 /// Networks in which stations choose users. There are no published controllers for them: the baselines are rules of this crate.
+///
+/// ```
+/// use brasa_env::{Evaluation, Scenario, Who};
+/// use brasa_uara::{BsAgent, BsAgentConfig};
+///
+/// let config = BsAgentConfig { users: 20, small_cells: 3, episode_steps: 5, ..BsAgentConfig::default() };
+/// let scenario = BsAgent::new(config)?;
+/// let baseline = &scenario.baselines()[0].name;
+/// let outcomes = scenario.evaluate(Who::Baseline(baseline), &Evaluation::new(2, 7))?;
+/// assert!(outcomes.iter().all(|outcome| outcome.length == 5));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct BsAgent {
     config: BsAgentConfig,

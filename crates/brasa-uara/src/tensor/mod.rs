@@ -33,6 +33,20 @@ use walk::{Topology, Walk};
 ///
 /// An action that the mask forbids is a link without a signal; the host's form rejects it. A number that is no action counts as the
 /// nearest one.
+///
+/// ```
+/// # fn on(device: &burn::tensor::Device) -> Result<(), brasa_env::EnvError> {
+/// use brasa_core::{TensorEnv, VecEnv};
+/// use brasa_uara::{Uara, UaraConfig, tensor::TensorUara};
+///
+/// // 64 environments on `device`, with the time limit of the scenario.
+/// let (dynamics, steps): (TensorUara, u32) = Uara::new(UaraConfig::default())?.tensors(device)?;
+/// let mut envs = TensorEnv::<_>::new(dynamics, 64, device)?.with_time_limit(steps)?;
+/// envs.reset(7)?;
+/// assert_eq!(envs.n_envs(), 64);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct TensorUara {
     config: Arc<UaraConfig>,

@@ -8,6 +8,20 @@ use super::walk::Walk;
 
 /// The state of [`TensorUara`](super::TensorUara). Every tensor has a row per environment; parts that a config does not need are
 /// `None`.
+///
+/// ```
+/// # fn on(device: &burn::tensor::Device) -> Result<(), brasa_env::EnvError> {
+/// use brasa_core::{TensorEnv, TensorState, VecEnv};
+/// use brasa_uara::{Uara, UaraConfig, tensor::UaraTensors};
+///
+/// let (dynamics, _) = Uara::new(UaraConfig::default())?.tensors(device)?;
+/// let mut envs = TensorEnv::<_>::new(dynamics, 64, device)?;
+/// envs.reset(7)?;
+/// let state: &UaraTensors = envs.state().expect("the environments were reset");
+/// assert!(state.parts().iter().all(|part| part.dims()[0] == 64));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct UaraTensors {
     pub(super) links: Links,

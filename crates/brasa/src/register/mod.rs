@@ -25,6 +25,16 @@ use brasa_nn::{
 use burn::tensor::Device;
 
 /// The algorithms that are compiled in, with their networks.
+///
+/// ```
+/// use brasa::experiment::App;
+///
+/// let app = App::new("room").with(brasa::algorithms());
+/// let list = app.run_from(["room", "list"])?;
+/// # #[cfg(all(feature = "ppo", feature = "dqn"))]
+/// assert!(list.contains("ppo") && list.contains("dqn"));
+/// # Ok::<(), brasa::experiment::ExperimentError>(())
+/// ```
 pub fn algorithms() -> Registry {
     let mut registry = Registry::default();
     let algorithms = registry.algorithms();
@@ -178,6 +188,16 @@ fn graph_network() -> NetworkKind<ActorCriticRole> {
 }
 
 /// The scenarios that are compiled in, with their report sections.
+///
+/// ```
+/// use brasa::experiment::App;
+///
+/// // Scenarios without any algorithm: baselines can be evaluated.
+/// let app = App::new("room").with(brasa::scenarios());
+/// # #[cfg(feature = "classic")]
+/// assert!(app.run_from(["room", "list"])?.contains("cart-pole"));
+/// # Ok::<(), brasa::experiment::ExperimentError>(())
+/// ```
 pub fn scenarios() -> Registry {
     #[allow(unused_mut, reason = "without any scenario there is nothing to add")]
     let mut registry = Registry::default();
@@ -268,6 +288,18 @@ mod classic {
 }
 
 /// All scenarios, algorithms and networks that are compiled in.
+///
+/// ```
+/// use brasa::experiment::App;
+///
+/// let text = "[scenario.cart-pole]\n[ppo]\nn_steps = 64\n";
+/// # #[cfg(all(feature = "classic", feature = "ppo"))] {
+/// let registry = brasa::registry();
+/// let experiment = registry.parse(text, "cart_pole.toml", &["ppo.n_steps=128".to_owned()])?;
+/// # drop(experiment);
+/// # }
+/// # Ok::<(), brasa::experiment::ExperimentError>(())
+/// ```
 pub fn registry() -> Registry {
     let mut registry = algorithms();
     registry.extend(scenarios());
@@ -277,6 +309,21 @@ pub fn registry() -> Registry {
 
 /// The policy in the latest checkpoint of the run in `path`, on `device`, without autodiff, for any algorithm, network and scenario
 /// that is compiled in. A program with custom scenarios uses [`brasa_experiment::load_policy`] with its registry.
+///
+/// ```
+/// use brasa::experiment::App;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let (config, run) = (dir.path().join("config.toml"), dir.path().join("run"));
+/// # let (config, run) = (config.to_str().expect("UTF-8"), run.to_str().expect("UTF-8"));
+/// # std::fs::write(config, "[scenario.cart-pole]\n[train]\ntotal_env_steps = 64\nn_envs = 4\n[ppo]\nn_steps = 16\n")?;
+/// App::new("room").with(brasa::registry()).run_from(["room", "train", "--quiet", "--out", run, config])?;
+/// let device = brasa::device::open_named("cpu")?;
+/// let policy = brasa::load_policy(run, &device)?;
+/// let action = policy.act_one(&[0.0, 0.0, 0.1, 0.0], None)?;
+/// assert!(action == [0.0] || action == [1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// [`ExperimentError`] if there is no run, its experiment has unknown names, or no checkpoint is complete.

@@ -27,6 +27,20 @@ use sockets::{Sockets, Vehicles};
 ///
 /// Random vehicles come from inverse distribution functions of the noise. Numbers of arrivals that are rarer than one in ten
 /// million do not occur.
+///
+/// ```
+/// # fn on(device: &burn::tensor::Device) -> Result<(), brasa_env::EnvError> {
+/// use brasa_core::{TensorEnv, VecEnv};
+/// use brasa_energy::iquitos::{Iquitos, IquitosConfig, tensor::TensorIquitos};
+///
+/// // 64 environments on `device`, with the time limit of the scenario.
+/// let (dynamics, steps): (TensorIquitos, u32) = Iquitos::new(IquitosConfig::default())?.tensors(device)?;
+/// let mut envs = TensorEnv::<_>::new(dynamics, 64, device)?.with_time_limit(steps)?;
+/// envs.reset(7)?;
+/// assert_eq!(envs.n_envs(), 64);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct TensorIquitos {
     /// Of one environment.
@@ -40,6 +54,20 @@ pub struct TensorIquitos {
 }
 
 /// The state of [`TensorIquitos`]; every tensor has a row per environment.
+///
+/// ```
+/// # fn on(device: &burn::tensor::Device) -> Result<(), brasa_env::EnvError> {
+/// use brasa_core::{TensorEnv, TensorState, VecEnv};
+/// use brasa_energy::iquitos::{Iquitos, IquitosConfig, tensor::IquitosTensors};
+///
+/// let (dynamics, _) = Iquitos::new(IquitosConfig::default())?.tensors(device)?;
+/// let mut envs = TensorEnv::<_>::new(dynamics, 64, device)?;
+/// envs.reset(7)?;
+/// let state: &IquitosTensors = envs.state().expect("the environments were reset");
+/// assert!(state.parts().iter().all(|part| part.dims()[0] == 64));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct IquitosTensors {
     /// The columns of [`Place`].
