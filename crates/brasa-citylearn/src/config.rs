@@ -25,8 +25,8 @@ pub struct CityLearnConfig {
     /// Seed of the device parameters that are missing in the schema; default the schema's seed. Another seed
     /// changes the efficiency curves and all results.
     pub random_seed: Option<u64>,
-    /// Whether PV may yield less than 200 or more than 2200 kWh per kWp and year; `false` by default, which catches
-    /// series in the wrong unit. One home of the 2022 phase 3 data set needs `true`: its PV gives 29.
+    /// Whether PV may yield less than 200 or more than 2200 kWh per kWp and year, or 20 and 4400 in data of less than 8000 h; `false` by
+    /// default, which catches series in the wrong unit. One home of the 2022 phase 3 data set needs `true`: its PV gives 29.
     pub accept_unlikely_pv: bool,
     /// The rules of batteries and sums; `clean` by default. The other two are for comparison
     /// with published numbers, bugs included.

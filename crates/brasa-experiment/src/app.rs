@@ -23,7 +23,7 @@ use crate::{Experiment, ExperimentError, catalog, commands, suggest};
 /// The scenarios, algorithms and networks of a program.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_experiment::{NoSettings, Registry, ScenarioEntry};
 ///
@@ -221,7 +221,7 @@ fn print(text: &str) -> Result<(), ExperimentError> {
 /// `completions` and `man`.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_experiment::App;
 ///

@@ -22,7 +22,7 @@ pub const TRAINED: &str = "trained";
 /// The episodes of a baseline, or of the policy.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_classic::Classic;
 /// use brasa_experiment::{App, ControllerOutcomes, NoSettings, Remark, ScenarioEntry};

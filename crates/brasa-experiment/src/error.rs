@@ -15,7 +15,7 @@ use crate::output::is_of_path;
 /// An error of the command, by its cause.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_experiment::ExperimentError;
 ///

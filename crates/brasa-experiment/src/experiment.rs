@@ -20,7 +20,7 @@ pub(crate) const TRAIN: &str = "train";
 /// A scenario, an algorithm and the settings of training.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_experiment::Experiment;
 ///

@@ -16,7 +16,7 @@ use crate::{Experiment, ExperimentError};
 /// What a run needs of a device.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_device::{Meter, profile};
 /// # #[global_allocator]
@@ -55,7 +55,7 @@ pub struct Need {
 /// What the final comparison needs of the host.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_device::{Meter, profile};
 /// # #[global_allocator]
@@ -100,7 +100,7 @@ impl FinalComparison {
 /// Memory for a purpose.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_device::{Meter, profile};
 /// # #[global_allocator]
@@ -129,7 +129,7 @@ pub struct Part {
 /// A phase of a run.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_device::{Meter, profile};
 /// # #[global_allocator]

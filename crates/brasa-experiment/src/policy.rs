@@ -22,7 +22,7 @@ use crate::registry::PolicyContext;
 /// Several threads can use it at a time.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_experiment::load_policy;
 /// use ndarray::Array2;
@@ -225,7 +225,7 @@ impl LoadedPolicy {
     }
 
     /// [`LoadedPolicy::controller`] that samples actions as during training, with random numbers from `seed`; `None` for a deterministic policy,
-    /// such as those of DQN and TD3 and those that were exported.
+    /// such as one that was exported.
     pub fn sampling_controller(&self, spec: &EnvSpec, seed: u64) -> Option<Box<dyn Controller>> {
         self.actor.sampling_controller(&Self { spec: spec.clone(), ..self.clone() }, seed)
     }

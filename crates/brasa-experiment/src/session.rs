@@ -18,7 +18,7 @@ use crate::registry::{BoxedEnv, ExperimentObs, NetworkContext, PolicyContext};
 /// The input for the training of an algorithm.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_core::{Obs, OnPolicyLearner};
 /// # use brasa_nn::ActorCriticRole;
@@ -221,7 +221,7 @@ pub(crate) struct Probed {
 /// An algorithm with its loop and environments.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_core::{Obs, OnPolicyLearner};
 /// # use brasa_nn::ActorCriticRole;

@@ -20,7 +20,7 @@ use crate::{ExperimentError, suggest};
 /// An experiment whose sections are not interpreted yet.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_experiment::Source;
 ///

@@ -16,7 +16,7 @@ pub(crate) const EPSILON: f32 = 1e-5;
 /// that are not read.
 ///
 /// ```
-/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/network.inc")); }
 /// # use net::*;
 /// use brasa_export::{GraphNetwork, Readout};
 ///
@@ -53,7 +53,7 @@ pub struct GraphNetwork {
 /// Edges of graphs by destination, with a self-loop at every node.
 ///
 /// ```
-/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/network.inc")); }
 /// # use net::*;
 /// use brasa_export::Edges;
 ///
@@ -84,7 +84,7 @@ pub struct Edges {
 /// `y = x W + b`.
 ///
 /// ```
-/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/network.inc")); }
 /// # use net::*;
 /// use brasa_export::{Affine, Head};
 ///
@@ -110,7 +110,7 @@ pub struct Affine {
 /// residual, normalization and activation. Both versions of graph attention have this form; in the first one `a` is 1.
 ///
 /// ```
-/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/network.inc")); }
 /// # use net::*;
 /// use brasa_export::{Attention, Residual};
 ///
@@ -152,7 +152,7 @@ pub struct Attention {
 /// What a layer adds of its input.
 ///
 /// ```
-/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/network.inc")); }
 /// # use net::*;
 /// use brasa_export::Residual;
 ///
@@ -178,7 +178,7 @@ pub enum Residual {
 /// Normalization of nodes: `scale (x - k mean) / sqrt(variance + 1e-5) + shift`.
 ///
 /// ```
-/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/network.inc")); }
 /// # use net::*;
 /// use brasa_export::Norm;
 ///
@@ -204,7 +204,7 @@ pub struct Norm {
 /// Parts of the input of the head, in this order.
 ///
 /// ```
-/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/network.inc")); }
 /// # use net::*;
 /// use brasa_export::Readout;
 ///
@@ -228,7 +228,7 @@ pub struct Readout {
 /// From the nodes to scores.
 ///
 /// ```
-/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/network.in")); }
+/// # mod net { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/network.inc")); }
 /// # use net::*;
 /// use brasa_export::{Head, Layer};
 ///

@@ -253,7 +253,9 @@ impl ActorCritic for MlpActorCritic {
         let mut networks = Branches { body, branches };
         let [outputs, value] = networks.forward(&obs_values, n_rows);
         let ([log_prob, entropy], slopes) = self.actor_head.evaluate_on_host(outputs, mask.as_deref(), &actions)?;
-        let [by_log_prob, by_entropy, by_value] = by([&log_prob, &entropy, value])?;
+        let [mut by_log_prob, by_entropy, mut by_value] = by([&log_prob, &entropy, value])?;
+        // Empty for a result on which the loss does not depend.
+        [&mut by_log_prob, &mut by_value].into_iter().for_each(|by| by.resize(n_rows, 0.0));
         let (by_outputs, by_log_std) =
             slopes.gradient([&by_log_prob, &by_entropy], [n_rows, self.actor_head.heads().outputs()]);
         let mut gradient = networks.backward(&obs_values, [&by_outputs, &by_value]);

@@ -314,7 +314,9 @@ impl ActorCritic for RecurrentActorCritic {
         let mut own = layers.own_states(&state, n_sequences);
         let [outputs, value] = layers.forward(&obs_values, n_rows, n_sequences, &starts, &mut own);
         let ([log_prob, entropy], slopes) = self.actor_head.evaluate_on_host(outputs, mask.as_deref(), &actions)?;
-        let [by_log_prob, by_entropy, by_value] = by([&log_prob, &entropy, value])?;
+        let [mut by_log_prob, by_entropy, mut by_value] = by([&log_prob, &entropy, value])?;
+        // Empty for a result on which the loss does not depend.
+        [&mut by_log_prob, &mut by_value].into_iter().for_each(|by| by.resize(n_rows, 0.0));
         let (by_outputs, by_log_std) =
             slopes.gradient([&by_log_prob, &by_entropy], [n_rows, self.actor_head.heads().outputs()]);
         let mut gradient = layers.backward(&obs_values, [&by_outputs, &by_value]);

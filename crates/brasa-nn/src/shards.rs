@@ -17,7 +17,7 @@ use crate::trainable::flat_gradient;
 /// them. `None` for a single part, where another device computes, and in 16 bits whose losses are scaled.
 ///
 /// # Panics
-/// If the loss has another number of derivatives than rows.
+/// If `network` does not come from a network with gradients by [`Module::valid`]: its parts record on the tape.
 ///
 /// ```
 /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
@@ -79,7 +79,10 @@ where
     };
     let (log_prob, entropy) = (column(|now| &now.log_prob)?, column(|now| &now.entropy)?);
     let value = column(|now| &now.value)?;
-    let [by_log_prob, by_entropy, by_value] = by([&log_prob, &entropy, &value])?;
+    let mut derivatives = by([&log_prob, &entropy, &value])?;
+    // Empty for a result on which the loss does not depend.
+    derivatives.iter_mut().for_each(|by| by.resize(n_rows, 0.0));
+    let [by_log_prob, by_entropy, by_value] = derivatives;
 
     let backward = |(i, (network, now)): (usize, (M, Evaluation))| {
         let rows = i * per_shard..((i + 1) * per_shard).min(n_rows);
@@ -88,10 +91,7 @@ where
         let jacobian = |by: &[f32]| HostTensor::tensor(by[rows.clone()].to_vec(), [1, rows.len()]);
         let of_part = with_jacobian(of_part, now.log_prob, jacobian(&by_log_prob));
         let of_part = with_jacobian(of_part, now.value, jacobian(&by_value));
-        let of_part = match by_entropy.is_empty() {
-            false => with_jacobian(of_part, now.entropy, jacobian(&by_entropy)),
-            true => of_part,
-        };
+        let of_part = with_jacobian(of_part, now.entropy, jacobian(&by_entropy));
         flat_gradient(&network, of_part.backward())
     };
     let evaluated: Vec<_> = evaluated.into_iter().enumerate().collect();

@@ -88,22 +88,23 @@ fn of_actors_and_critics() {
         let network = MlpActorCritic::new(&config, &obs_space(), &space, &device().autodiff(), rng).expect("valid");
         let obs = Obs { mask, ..Obs::new(tensor([ROWS, 3], 0.2)) };
         let weights = [0.5, 0.6, 0.7].map(|seed| tensor::<1>([ROWS], seed));
-        for with_entropy in [true, false] {
+        // A loss may ignore a result, whose list is then empty.
+        for ignored in [None, Some(0), Some(1), Some(2)] {
             let Evaluation { log_prob, entropy, value, .. } = network.evaluate(obs.clone(), action.clone());
-            let mut loss = (log_prob.clone() * weights[0].clone()).sum() + (value.clone() * weights[2].clone()).sum();
-            if with_entropy {
-                loss = loss + (entropy.clone() * weights[1].clone()).sum();
-            }
+            let results = [&log_prob, &entropy, &value];
+            let used = (0..3).filter(|i| Some(*i) != ignored);
+            let loss = used.map(|i| (results[i].clone() * weights[i].clone()).sum()).reduce(|sum, x| sum + x);
             let host = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<f32>>();
             assert_eq!(network.choice(&obs).is_some(), obs.mask.is_some());
             let gradient = network.valid().gradient(&obs, &action, &mut |now| {
-                for (got, expected) in now.into_iter().zip([&log_prob, &entropy, &value]) {
+                for (got, expected) in now.into_iter().zip(results) {
                     close(got, &host(expected.clone().inner()), what);
                 }
-                let [by_log_prob, by_entropy, by_value] = weights.clone().map(host);
-                Some([by_log_prob, if with_entropy { by_entropy } else { Vec::new() }, by_value])
+                let mut lists = weights.clone().map(host);
+                ignored.into_iter().for_each(|i| lists[i].clear());
+                Some(lists)
             });
-            close(&gradient.expect("it can"), &recorded(&loss, &network), what);
+            close(&gradient.expect("it can"), &recorded(&loss.expect("two are used"), &network), what);
         }
     }
 }
@@ -131,6 +132,16 @@ fn of_shards() {
     let gradient = on(1, 3).expect("there are several parts");
     close(&gradient, &recorded(&loss, &network), "shards");
     assert_eq!(on(3, 3), Some(gradient));
+    // Results that a loss ignores have empty lists.
+    let of_lists = |lists: [Vec<f32>; 3]| {
+        gradient_in_shards(&network.valid(), &obs, &action, 3, &mut |_| Some(lists.clone())).expect("several parts")
+    };
+    for used in 0..3 {
+        let list = |i: usize, other: usize| vec![0.3; if i == used { ROWS } else { other }];
+        let [empty, zeros] =
+            [[0, 1, 2].map(|i| list(i, 0)), [0, 1, 2].map(|i| if i == used { list(i, 0) } else { vec![0.0; ROWS] })];
+        close(&of_lists(empty), &of_lists(zeros), "empty lists");
+    }
     assert!(on(1, ROWS + 1).is_some() && on(1, 1).is_none() && on(1, 0).is_none());
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn fits_evaluation<P: Policy>(policy: P, batch: &impl EnvBatch) -> Re
 /// must not be those of training.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_core::HostEnv;
 /// use brasa_core::env::wrappers::EpisodeStats;

@@ -19,7 +19,7 @@ pub(crate) const WINDOW: usize = 100;
 /// The counters of a run: the state of the loop in a checkpoint.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{OnPolicy, Run, Training};
 ///
@@ -77,7 +77,7 @@ impl Counters {
 /// Result of one iteration of collecting and learning.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{OnPolicy, Run, Training};
 ///

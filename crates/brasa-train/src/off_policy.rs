@@ -89,7 +89,7 @@ impl OffPolicyConfig {
 /// The off-policy loop: acts, stores transitions, and updates a learner with samples of them.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{OffPolicy, OffPolicyConfig, Run, Training};
 ///

@@ -23,7 +23,7 @@ use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Trainin
 /// The on-policy loop: collects rollouts and updates a learner with them.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{OnPolicy, Run, Training};
 ///

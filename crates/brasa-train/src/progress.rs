@@ -15,7 +15,7 @@ const LINES: u64 = 10;
 /// Phases of an iteration, as in the metrics `time/PHASE`.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{OnPolicy, PHASES, Run, Training};
 ///

@@ -83,7 +83,7 @@ pub(crate) fn without_state(
 /// (empty if there is none).
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{Counters, take_checkpoint};
 ///
@@ -113,7 +113,7 @@ pub fn take_checkpoint(
 /// Restores `learner` from a checkpoint at `path`, and returns the counters of the loop.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use std::path::Path;
 ///
@@ -174,7 +174,7 @@ pub(crate) fn take_over<E: VecEnv>(
 /// Loads the weights of the policy into `module`.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use std::path::Path;
 ///
@@ -198,7 +198,7 @@ pub fn restore_policy<M: Module>(module: M, checkpoint: &Checkpoint, path: &Path
 /// The moments that normalized the observations; `None` if observations were not normalized.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use std::path::Path;
 ///

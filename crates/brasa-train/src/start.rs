@@ -9,7 +9,7 @@ use crate::{OffPolicy, OffPolicyConfig, OnPolicy, Run, TrainError, Training};
 /// The parts from which a [`TrainerBuilder`](crate::TrainerBuilder) creates its loop.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{OnPolicy, Run, Start, TrainError, Training};
 ///
@@ -44,7 +44,7 @@ pub trait Start {
 /// See [`Trainer::on_policy`](crate::Trainer::on_policy).
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{OnPolicyStart, Trainer, TrainerBuilder, Training};
 ///
@@ -62,7 +62,7 @@ pub struct OnPolicyStart<E, L> {
 /// See [`Trainer::off_policy`](crate::Trainer::off_policy).
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{OffPolicyConfig, OffPolicyStart, Trainer, TrainerBuilder, Training};
 ///
@@ -84,7 +84,7 @@ pub struct OffPolicyStart<E, L> {
 /// See [`Trainer::of`](crate::Trainer::of).
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{Ending, OnPolicy, Run, Trainer};
 ///

@@ -45,7 +45,7 @@ fn hangups_stay_ignored<E>(set: impl FnOnce() -> Result<(), E>) -> Result<(), E>
 /// loop its current update.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{Ending, StopToken, Trainer, Training};
 ///

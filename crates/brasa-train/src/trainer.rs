@@ -27,7 +27,7 @@ use crate::{
 /// Default seed of evaluations. Training does not use it.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_core::VecEnv;
 /// use brasa_train::EVAL_SEED;
@@ -101,7 +101,7 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Trainer<T> {
 /// Called after every iteration; it may add metrics. To end the run it sets a [`StopToken`].
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{Callback, OnPolicy, Trainer, Training};
 ///
@@ -128,7 +128,7 @@ type Measure<T> = Box<dyn FnMut(&T) -> Result<Vec<(String, f64)>, TrainError> + 
 /// The metric that determines the best policy.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{EVAL_RETURN, Trainer};
 ///
@@ -143,7 +143,7 @@ pub const EVAL_RETURN: &str = "eval/mean_reward";
 /// The mean length of evaluation episodes.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_classic::CartPole;
 /// use brasa_core::env::{EnvVec, wrappers::TimeLimit};
@@ -162,7 +162,7 @@ pub const EVAL_LENGTH: &str = "eval/mean_ep_length";
 /// Reason why a run ended.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{Ending, Trainer};
 ///
@@ -225,7 +225,7 @@ enum Place {
 /// Settings of a [`Trainer`]. Every setting has a default.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::Trainer;
 ///

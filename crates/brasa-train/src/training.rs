@@ -13,7 +13,7 @@ use crate::{Checkpoint, Counters, Iteration, RunDir, StopToken, TrainError, take
 /// Length and seed of a run.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_train::{OnPolicy, Run, Training};
 ///
@@ -36,7 +36,7 @@ pub struct Run {
 /// A training loop with its learner: [`crate::OnPolicy`], [`crate::OffPolicy`], or a custom one.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use std::path::Path;
 ///
@@ -143,7 +143,7 @@ pub trait Training {
 /// The policy type of a training loop.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_core::Policy;
 /// use brasa_train::{OnPolicy, PolicyOf, Run, Training};
@@ -160,7 +160,7 @@ pub type PolicyOf<T> = <<T as Training>::Learner as Learner>::Policy;
 /// The observation type of that policy.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_core::{Obs, Rows};
 /// use brasa_train::{ObsOf, OnPolicy};

@@ -81,6 +81,10 @@ pub fn check_manifest(name: &str, text: &str) -> Vec<Finding> {
         }
     };
     let manifest = document.get_ref();
+    // The root of another workspace is no member of this one.
+    if manifest.contains_key("workspace") {
+        return Vec::new();
+    }
     let Some(owner) = table(manifest, "package").and_then(|package| string(package, "name")) else {
         return vec![finding(1, "manifest", "a member needs a `package.name`".into())];
     };
@@ -308,6 +312,7 @@ mod tests {
 
     #[test]
     fn a_broken_manifest_is_a_finding() {
+        assert_eq!(check_manifest("xtask/x/Cargo.toml", "[package]\nname = \"other\"\n[workspace]\n"), []);
         assert_eq!(check("brasa-env", "[dependencies\n")[0].1, "manifest");
         assert_eq!(check_manifest("crates/x/Cargo.toml", "[dependencies]\n")[0].rule, "manifest");
     }

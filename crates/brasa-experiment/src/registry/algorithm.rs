@@ -24,7 +24,7 @@ use crate::source::Source;
 /// [`Algorithms`] creates one from the constructor of a learner. Other algorithms implement this trait.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_core::{Obs, OnPolicyLearner};
 /// # use brasa_nn::ActorCriticRole;
@@ -88,7 +88,7 @@ pub trait Algorithm: Send + Sync {
 /// An algorithm with its settings and networks.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_core::{Obs, OnPolicyLearner};
 /// # use brasa_nn::ActorCriticRole;
@@ -216,7 +216,7 @@ impl PolicyContext<'_> {
 /// The sections of an experiment, read one by one. The sections that are read belong to the algorithm.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_core::{Obs, OnPolicyLearner};
 /// # use brasa_nn::ActorCriticRole;
@@ -339,7 +339,7 @@ impl Sections<'_> {
 /// The algorithms of a program.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_experiment::Registry;
 ///
@@ -473,7 +473,7 @@ impl<C: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static> 
 /// An on-policy learner that experiments can run.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_experiment::RolloutLearner;
 ///
@@ -503,7 +503,7 @@ impl<L> RolloutLearner for L where
 /// An off-policy learner that experiments can run; `O` is the form of its observations.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_core::Obs;
 /// use brasa_experiment::ReplayLearner;

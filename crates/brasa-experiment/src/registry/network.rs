@@ -63,7 +63,7 @@ impl NetworkContext<'_> {
 /// A kind of network: a section of experiments, for one role.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_experiment::NetworkKind;
 /// use brasa_nn::{ActorCriticRole, MlpActorCritic};
@@ -147,7 +147,7 @@ impl<R: Role> NetworkKind<R> {
 /// The network of an experiment before it is created.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_core::{Obs, OnPolicyLearner};
 /// # use brasa_nn::ActorCriticRole;

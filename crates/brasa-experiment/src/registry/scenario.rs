@@ -78,7 +78,7 @@ pub(crate) type MakeRemark = Box<dyn Fn(&RemarkContext<'_>) -> Result<Remark, Ex
 /// The data for a remark.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_classic::Classic;
 /// use brasa_experiment::{App, NoSettings, Remark, RemarkContext, ScenarioEntry};
@@ -114,7 +114,7 @@ impl std::fmt::Debug for RemarkContext<'_> {
 /// A scenario's remarks on a comparison.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_classic::Classic;
 /// use brasa_experiment::{App, NoSettings, Remark, ScenarioEntry};

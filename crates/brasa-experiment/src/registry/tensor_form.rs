@@ -48,7 +48,7 @@ pub type MakeEnv<O> =
 /// Constructors of a scenario's environments on a device, for each form of observations.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_classic::{Classic, tensor::TensorCartPole};
 /// use brasa_experiment::{App, NoSettings, ScenarioEntry};
@@ -80,7 +80,7 @@ impl std::fmt::Debug for TensorForm {
 /// A form of observations that algorithms of experiments learn from.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// # use brasa_core::{Obs, OnPolicyLearner};
 /// # use brasa_nn::ActorCriticRole;

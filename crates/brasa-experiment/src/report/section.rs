@@ -15,7 +15,7 @@ use crate::{ControllerOutcomes, ExperimentError};
 /// buttons that save, and `uPlot`. It must not load other files.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_classic::Classic;
 /// use brasa_experiment::{App, NoSettings, ScenarioEntry, Section};
@@ -59,7 +59,7 @@ type MakeData = Box<dyn Fn(&SectionContext<'_>) -> Result<Value, ExperimentError
 /// The input for the data of a section.
 ///
 /// ```
-/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/program.in")); }
+/// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
 /// # use program::*;
 /// use brasa_classic::Classic;
 /// use brasa_experiment::{App, NoSettings, ScenarioEntry, Section, SectionContext};

@@ -7,7 +7,7 @@ use super::Footprint;
 /// Memory for one purpose.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// # use brasa_device::Meter;
 /// # use brasa_train::{OnPolicy, Run, TrainError};
@@ -41,7 +41,7 @@ pub struct MemoryPart {
 /// What determines the size of a part of the memory.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// # use brasa_device::Meter;
 /// # use brasa_train::{OnPolicy, Run, TrainError};

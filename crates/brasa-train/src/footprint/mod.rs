@@ -24,7 +24,7 @@ use crate::{Counters, Run, TrainError, take_checkpoint};
 /// Memory and work of a run.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// use brasa_device::{Meter, profile};
 /// use brasa_train::{Footprint, OnPolicy, Run, TrainError};
@@ -109,7 +109,7 @@ impl Footprint {
 /// Something that a run does many times.
 ///
 /// ```
-/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/docs/parts.in")); }
+/// # mod parts { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/parts.inc")); }
 /// # use parts::*;
 /// # use brasa_device::Meter;
 /// # use brasa_train::{OnPolicy, Run, TrainError};
