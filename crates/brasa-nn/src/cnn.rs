@@ -296,6 +296,6 @@ mod tests {
         let vector = Space::uniform_box(0.0, 1.0, ["a", "b"]);
         assert!(message(CnnLayers::Nature, &vector).contains("the shape of an image"));
         let small = message(CnnLayers::Nature, &Space::image(20, 20, 1));
-        assert_eq!(small, "`layers` must have kernels of at most 4 x 4, the image at that layer, got 4");
+        assert_eq!(small, "`layers` must have kernels of at most 1 x 1, the image at that layer, got 3");
     }
 }
