@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The command `brasa` as an archive for a release, as `cargo binstall brasa-cli` expects it: brasa-TARGET.tar.gz with the program, the licenses,
-# the shell completions and the manual page, and the checksum of the archive.
+# the shell completions and the manual pages, and the checksum of the archive.
 #
 # scripts/archive.sh [TARGET] [DIRECTORY]: TARGET is x86_64-unknown-linux-gnu, the default, or aarch64-unknown-linux-gnu, which is cross-compiled
 # with `gcc-aarch64-linux-gnu` on other machines. DIRECTORY is where the archive goes, by default `dist`.
@@ -33,6 +33,7 @@ if [ "$target" = "$host" ]; then
   for shell in bash zsh fish; do
     "$folder/$name/brasa" completions "$shell" >"$folder/$name/brasa.$shell"
   done
+  "$folder/$name/brasa" man "$folder/$name/man" --quiet
 fi
 tar --sort=name --owner=0 --group=0 --numeric-owner -C "$folder" -czf "$folder/$name.tar.gz" "$name"
 mv "$folder/$name.tar.gz" "$out/$name.tar.gz"

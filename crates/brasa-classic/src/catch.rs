@@ -14,6 +14,13 @@ const PLACES: usize = ROWS * COLUMNS;
 ///
 /// Actions are 0 left, 1 stay and 2 right. After 9 steps the episode ends with reward 1 if the paddle has caught the ball, and -1 if not. Every ball
 /// can be caught, so the optimum is 1; a random paddle has a mean return of about -0.6.
+///
+/// ```
+/// use brasa_classic::Catch;
+/// use brasa_env::Env;
+///
+/// assert_eq!(Catch::default().obs_space().width(), 50);
+/// ```
 pub type Catch = RuleEnv<CatchRules, 3, 1, PLACES>;
 
 /// The rules of [`Catch`], which are those of `Catch` in bsuite (Osband et al. 2020): the ball begins in a uniformly random column.

@@ -86,6 +86,13 @@ pub fn rules_of(validate: impl FnOnce()) -> Vec<(String, String)> {
 ///
 /// # Errors
 /// [`InvalidField`] for others.
+///
+/// ```
+/// use brasa_env::field;
+///
+/// let error = field::within("width_m", 250.0, 1.0, 100.0).unwrap_err();
+/// assert_eq!(error.to_string(), "`width_m` must be between 1 and 100, got 250");
+/// ```
 pub fn within(field: impl Into<Cow<'static, str>>, value: f64, low: f64, high: f64) -> Result<(), InvalidField> {
     rule((low..=high).contains(&value), field, format!("must be between {low} and {high}"), value)
 }

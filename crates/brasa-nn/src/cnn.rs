@@ -13,6 +13,19 @@ use serde::{Deserialize, Serialize};
 use crate::{Init, NnError, initialized};
 
 /// The layers of a [`Cnn`].
+///
+/// ```
+/// use brasa_nn::CnnLayers;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Table {
+///     layers: CnnLayers,
+/// }
+///
+/// let table: Table = serde_json::from_str(r#"{ "layers": { "residual": [8, 16] } }"#)?;
+/// assert_eq!(table.layers, CnnLayers::Residual(vec![8, 16]));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CnnLayers {
@@ -28,6 +41,14 @@ pub enum CnnLayers {
 }
 
 /// One convolution.
+///
+/// ```
+/// use brasa_nn::ConvolutionConfig;
+///
+/// let convolution: ConvolutionConfig = serde_json::from_str(r#"{ "filters": 16, "kernel": 3 }"#)?;
+/// assert_eq!((convolution.stride, convolution.padding), (1, 0));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConvolutionConfig {
@@ -48,6 +69,12 @@ fn one() -> usize {
 }
 
 /// Which dimension of an image counts its channels.
+///
+/// ```
+/// use brasa_nn::{CnnQNetworkConfig, Channels};
+///
+/// assert_eq!(CnnQNetworkConfig::default().channels, Channels::Auto);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Channels {

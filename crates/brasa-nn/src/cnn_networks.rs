@@ -14,6 +14,13 @@ use crate::{
 };
 
 /// Shape of a [`CnnActorCritic`].
+///
+/// ```
+/// use brasa_nn::{CnnActorCriticConfig, CnnLayers};
+///
+/// let config = CnnActorCriticConfig { layers: CnnLayers::Impala, ..Default::default() };
+/// assert_eq!((config.hidden, config.actor_hidden), (vec![512], vec![]));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CnnActorCriticConfig {
@@ -45,9 +52,36 @@ impl Default for CnnActorCriticConfig {
 }
 
 /// An actor-critic on images: convolutions and layers that both share, as in Stable-Baselines3's `CnnPolicy`.
+///
+/// ```
+/// use brasa_core::env::{EnvSpec, Space, named_rng};
+/// use brasa_nn::{CnnActorCritic, CnnActorCriticConfig};
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// // The default convolutions are too large for this image.
+/// let spec = EnvSpec::new(Space::image(20, 20, 1), Space::Discrete(2), 1);
+/// let rng = &mut named_rng(0, "example", 0);
+/// let error = CnnActorCritic::convolutional(&CnnActorCriticConfig::default(), &spec, &device, rng).unwrap_err();
+/// assert!(error.to_string().contains("`layers` must have kernels of at most 1 x 1"));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
 pub type CnnActorCritic = ModuleActorCritic<CnnActorCriticLayers>;
 
 /// The layers of a [`CnnActorCritic`].
+///
+/// ```
+/// use brasa_core::env::{EnvSpec, Space, named_rng};
+/// use brasa_nn::{CnnActorCritic, CnnActorCriticConfig, CnnActorCriticLayers};
+/// use burn::module::Module;
+///
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "example", 0));
+/// let spec = EnvSpec::new(Space::image(36, 36, 1), Space::Discrete(2), 1);
+/// let network = CnnActorCritic::convolutional(&CnnActorCriticConfig::default(), &spec, &device, rng)?;
+/// let layers: &CnnActorCriticLayers = network.network();
+/// // Three convolutions, one shared layer and two heads.
+/// assert_eq!(layers.num_params(), 2080 + 32832 + 36928 + 33280 + 1026 + 513);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct CnnActorCriticLayers {
     body: Body,
@@ -102,6 +136,12 @@ impl CnnActorCritic {
 }
 
 /// Shape of a [`CnnQNetwork`].
+///
+/// ```
+/// use brasa_nn::{CnnLayers, CnnQNetworkConfig};
+///
+/// assert_eq!(CnnQNetworkConfig::default().layers, CnnLayers::Nature);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CnnQNetworkConfig {
@@ -120,6 +160,17 @@ impl Default for CnnQNetworkConfig {
 }
 
 /// Values of the actions of a discrete space for images, as in DQN on Atari (Mnih et al. 2015).
+///
+/// ```
+/// use brasa_core::{ActionValues, env::{Space, named_rng}};
+/// use brasa_nn::{CnnQNetwork, CnnQNetworkConfig};
+///
+/// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "example", 0));
+/// let (images, actions) = (Space::image(36, 36, 1), Space::Discrete(3));
+/// let network = CnnQNetwork::new(&CnnQNetworkConfig::default(), &images, &actions, &device, rng)?;
+/// assert_eq!((network.obs_width(), network.n_actions()), (Some(1296), 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct CnnQNetwork {
     body: Body,

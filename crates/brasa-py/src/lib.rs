@@ -48,7 +48,7 @@ fn space(space: &Space) -> Value {
     let finite = |values: &[f32]| values.iter().map(|x| x.is_finite().then_some(*x)).collect::<Vec<_>>();
     match space {
         Space::Box(space) => {
-            json!({ "kind": "box", "low": finite(&space.low), "high": finite(&space.high), "names": space.names, "shape": space.shape })
+            json!({ "kind": "box", "low": finite(&space.low), "high": finite(&space.high), "names": space.all_names() })
         }
         Space::Discrete(n) => json!({ "kind": "choice", "heads": [n], "single": true }),
         Space::MultiDiscrete(heads) => json!({ "kind": "choice", "heads": heads, "single": false }),
