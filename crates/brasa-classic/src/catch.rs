@@ -6,7 +6,7 @@ use brasa_number::Number;
 /// Rows of the board.
 const ROWS: usize = 10;
 /// Columns of the board.
-const COLUMNS: usize = 5;
+pub(crate) const COLUMNS: usize = 5;
 /// Places of the board.
 const PLACES: usize = ROWS * COLUMNS;
 

@@ -1,7 +1,12 @@
 //! Well-known rules for the classic tasks, as functions of the observation.
 
+use std::cmp::Ordering;
+use std::ops::Range;
+
 use brasa_env::{BatchSlabs, EnvError};
 use ndarray::{ArrayView1, ArrayViewMut2};
+
+use crate::catch::COLUMNS;
 
 /// Computes the action of each row from its observation; all tasks have one number per action.
 fn by_row(
@@ -30,17 +35,16 @@ pub(crate) fn mountain_car_continuous(view: &BatchSlabs, actions: ArrayViewMut2<
     by_row(view, actions, |obs| if obs[1] < 0.0 { -1.0 } else { 1.0 })
 }
 
-/// Moves the paddle towards the column of the ball, or the last known one.
+/// Moves the paddle to the column of the ball, which is above the last row where the paddle decides.
 pub(crate) fn catch(view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-    const COLUMNS: usize = 5;
     by_row(view, actions, |obs| {
-        let column = |mut places: std::ops::Range<usize>| places.find(|place| obs[*place] > 0.0).map(|at| at % COLUMNS);
+        let column = |mut places: Range<usize>| places.find(|place| obs[*place] > 0.0).map(|at| at % COLUMNS);
         let last = obs.len() - COLUMNS;
         let (ball, paddle) = (column(0..last), column(last..obs.len()));
         match ball.cmp(&paddle) {
-            std::cmp::Ordering::Less => 0.0,
-            std::cmp::Ordering::Equal => 1.0,
-            std::cmp::Ordering::Greater => 2.0,
+            Ordering::Less => 0.0,
+            Ordering::Equal => 1.0,
+            Ordering::Greater => 2.0,
         }
     })
 }

@@ -473,7 +473,7 @@ impl RulesConfig {
             ("occupants.unaware_share", occupants.unaware_share),
             ("occupants.smoke_noticed", occupants.smoke_noticed),
         ] {
-            field::rule((0.0..=1.0).contains(&value), field, "must be in [0, 1]", value)?;
+            field::share(field, value)?;
         }
         let durations = [
             ("timeout_secs", self.timeout_secs),

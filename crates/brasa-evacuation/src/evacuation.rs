@@ -50,7 +50,7 @@ impl EvacuationConfig {
     pub fn validate(&self) -> Result<(), EvacuationError> {
         if let Buildings::Generated(generated) = &self.buildings {
             generated.generator.validate()?;
-            field::rule(generated.count != 0, "buildings.generated.count", "must be at least 1", 0)?;
+            field::at_least_one("buildings.generated.count", generated.count as u64)?;
             field::at_most("buildings.generated.count", generated.count as u64, MAX_BUILDINGS)?;
         }
         self.rules.validate()

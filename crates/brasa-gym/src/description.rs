@@ -41,7 +41,7 @@ pub struct Versions {
     pub numpy: String,
 }
 
-/// Names and bounds, `None` for infinite ones.
+/// Names and bounds, `None` for infinite ones. An array with a shape has no names.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 struct Bounds {
     names: Vec<String>,
@@ -64,9 +64,8 @@ impl Bounds {
     /// The space; `bound` replaces infinite bounds.
     fn space(&self, bound: f32) -> Space {
         let or = |bounds: &[Option<f32>], other: f32| bounds.iter().map(|bound| bound.unwrap_or(other)).collect();
-        let names = if self.shape.is_empty() { self.names.clone() } else { Vec::new() };
         let (low, high) = (or(&self.low, -bound), or(&self.high, bound));
-        Space::Box(BoxSpace { low, high, names, shape: self.shape.clone() })
+        Space::Box(BoxSpace { low, high, names: self.names.clone(), shape: self.shape.clone() })
     }
 }
 

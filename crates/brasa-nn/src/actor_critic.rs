@@ -118,16 +118,8 @@ impl MlpActorCritic {
         }
         let heads = Heads::new(action_space, config.squash)?;
         let init = |gain: f64| if config.orthogonal { Init::Orthogonal(gain) } else { Init::FanIn };
-        let root_2 = std::f64::consts::SQRT_2;
         let body = |inputs: usize, hidden: &[usize], rng: &mut _| {
-            let config = MlpConfig {
-                inputs,
-                hidden: hidden.to_vec(),
-                outputs: None,
-                activation: config.activation,
-                hidden_init: init(root_2),
-                output_init: init(1.0),
-            };
+            let config = MlpConfig::body(inputs, hidden, config.activation, config.orthogonal);
             (Mlp::new(&config, device, rng), hidden.last().copied().unwrap_or(inputs))
         };
         let (shared, width) = match config.shared_hidden.as_slice() {

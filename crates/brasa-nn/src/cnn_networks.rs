@@ -1,7 +1,6 @@
 //! Convolutional actor-critics and Q-networks.
 
-use brasa_core::env::EnvSpec;
-use brasa_core::env::Space;
+use brasa_core::env::{EnvSpec, Space};
 use brasa_core::{ActionValues, Obs};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -10,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::check_widths;
 use crate::{
-    Activation, ActorCriticModule, Channels, Cnn, CnnLayers, Heads, Init, Mlp, MlpConfig, ModuleActorCritic, NnError,
+    Activation, ActorCriticModule, Channels, Cnn, CnnLayers, Heads, Init, Linear, Mlp, MlpConfig, ModuleActorCritic,
+    NnError,
 };
 
 /// Shape of a [`CnnActorCritic`].
@@ -127,7 +127,8 @@ impl CnnActorCritic {
         let body = Body::new(&config.layers, config.channels, &config.hidden, orthogonal, &spec.obs, device, rng)?;
         let mut head = |hidden: &[usize], outputs, gain| {
             let output_init = if orthogonal { Init::Orthogonal(gain) } else { Init::FanIn };
-            Mlp::new(&mlp(body.outputs, hidden, Some(outputs), orthogonal, output_init), device, rng)
+            let layers = MlpConfig::body(body.outputs, hidden, Activation::Relu, orthogonal);
+            Mlp::new(&MlpConfig { outputs: Some(outputs), output_init, ..layers }, device, rng)
         };
         let actor = head(&config.actor_hidden, Heads::new(&spec.action, false)?.outputs(), 0.01);
         let critic = head(&config.critic_hidden, 1, 1.0);
@@ -174,7 +175,7 @@ impl Default for CnnQNetworkConfig {
 #[derive(Module, Debug)]
 pub struct CnnQNetwork {
     body: Body,
-    head: Mlp,
+    head: Linear,
     #[module(skip)]
     n_actions: usize,
 }
@@ -209,7 +210,7 @@ impl CnnQNetwork {
             return Err(NnError::Space(rule.into()));
         };
         let body = Body::new(&config.layers, config.channels, &config.hidden, false, obs_space, device, rng)?;
-        let head = Mlp::new(&mlp(body.outputs, &[], Some(n_actions), false, Init::FanIn), device, rng);
+        let head = Linear::new(body.outputs, n_actions, Init::FanIn, device, rng);
         Ok(Self { body, head, n_actions })
     }
 }
@@ -218,7 +219,7 @@ impl ActionValues for CnnQNetwork {
     type Obs = Obs;
 
     fn values(&self, obs: Obs) -> Tensor<2> {
-        self.head.forward(self.body.forward(obs))
+        self.head.forward(self.body.forward(obs), None)
     }
 
     fn n_actions(&self) -> usize {
@@ -256,16 +257,11 @@ impl Body {
         check_widths("hidden", hidden)?;
         let cnn = Cnn::new(layers, channels, obs_space, orthogonal, device, rng)?;
         let outputs = hidden.last().copied().unwrap_or(cnn.outputs());
-        let hidden = Mlp::new(&mlp(cnn.outputs(), hidden, None, orthogonal, Init::FanIn), device, rng);
+        let hidden = Mlp::new(&MlpConfig::body(cnn.outputs(), hidden, Activation::Relu, orthogonal), device, rng);
         Ok(Self { cnn, hidden, outputs })
     }
 
     fn forward(&self, obs: Obs) -> Tensor<2> {
         self.hidden.forward(self.cnn.forward(obs.values))
     }
-}
-
-fn mlp(inputs: usize, hidden: &[usize], outputs: Option<usize>, orthogonal: bool, output_init: Init) -> MlpConfig {
-    let hidden_init = if orthogonal { Init::Orthogonal(2f64.sqrt()) } else { Init::FanIn };
-    MlpConfig { inputs, hidden: hidden.to_vec(), outputs, activation: Activation::Relu, hidden_init, output_init }
 }

@@ -26,11 +26,12 @@ use crate::Init;
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
 pub fn initialized<M: Module>(module: M, init: Init, rng: &mut impl Rng) -> M {
-    module.map(&mut Draw { path: Vec::new(), init, rng, bias: None })
+    module.map(&mut Draw { name: String::new(), init, rng, bias: None })
 }
 
 struct Draw<'a, R> {
-    path: Vec<String>,
+    /// The field that was entered last, which is the parameter where one is mapped.
+    name: String,
     init: Init,
     rng: &'a mut R,
     /// The biases that were drawn with the last weights.
@@ -39,19 +40,14 @@ struct Draw<'a, R> {
 
 impl<R: Rng> ModuleMapper for Draw<'_, R> {
     fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
+        name.clone_into(&mut self.name);
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let dims = param.val().dims();
-        let name = self.path.last().map(String::as_str).unwrap_or_default();
         let numbers = match D {
             0 => None,
-            1 => self.bias.take().filter(|bias| name == "bias" && bias.len() == dims[0]),
+            1 => self.bias.take().filter(|bias| self.name == "bias" && bias.len() == dims[0]),
             2 => {
                 let (weight, bias) = self.init.draw(dims[0], dims[1], self.rng);
                 self.bias = Some(bias);

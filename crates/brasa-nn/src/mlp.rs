@@ -46,6 +46,14 @@ pub struct MlpConfig {
     pub output_init: Init,
 }
 
+impl MlpConfig {
+    /// Hidden layers of an actor-critic: orthogonal with gain sqrt(2), or PyTorch's default.
+    pub(crate) fn body(inputs: usize, hidden: &[usize], activation: Activation, orthogonal: bool) -> Self {
+        let hidden_init = if orthogonal { Init::Orthogonal(std::f64::consts::SQRT_2) } else { Init::FanIn };
+        Self { inputs, hidden: hidden.to_vec(), outputs: None, activation, hidden_init, output_init: hidden_init }
+    }
+}
+
 /// Linear layers with an activation after each hidden layer.
 ///
 /// ```

@@ -1,6 +1,6 @@
 //! Adam and RMSprop, on plain memory and on tensors.
 
-use brasa_core::env::field;
+use brasa_core::env::{InvalidField, field};
 use brasa_core::read_back;
 use brasa_kernels::{AdamStep, adam};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -174,10 +174,10 @@ impl AdamConfig {
     /// # Errors
     /// [`NnError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), NnError> {
-        share("beta_1", self.beta_1)?;
-        share("beta_2", self.beta_2)?;
-        at_least_0("weight_decay", self.weight_decay)?;
-        above_0("epsilon", self.epsilon)
+        decay("beta_1", self.beta_1)?;
+        decay("beta_2", self.beta_2)?;
+        field::not_negative("weight_decay", self.weight_decay)?;
+        Ok(field::positive("epsilon", self.epsilon)?)
     }
 }
 
@@ -246,27 +246,16 @@ impl RmsPropConfig {
     /// # Errors
     /// [`NnError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), NnError> {
-        share("alpha", self.alpha)?;
-        share("momentum", self.momentum)?;
-        at_least_0("weight_decay", self.weight_decay)?;
-        above_0("epsilon", self.epsilon)
+        decay("alpha", self.alpha)?;
+        decay("momentum", self.momentum)?;
+        field::not_negative("weight_decay", self.weight_decay)?;
+        Ok(field::positive("epsilon", self.epsilon)?)
     }
 }
 
-fn check(field: &'static str, value: f64, sound: bool, rule: &'static str) -> Result<(), NnError> {
-    Ok(field::rule(sound, field, rule, value)?)
-}
-
-fn share(field: &'static str, value: f64) -> Result<(), NnError> {
-    check(field, value, (0.0..1.0).contains(&value), "must be in [0, 1)")
-}
-
-fn at_least_0(field: &'static str, value: f64) -> Result<(), NnError> {
-    check(field, value, value >= 0.0 && value.is_finite(), "must be finite and at least 0")
-}
-
-fn above_0(field: &'static str, value: f64) -> Result<(), NnError> {
-    check(field, value, value > 0.0 && value.is_finite(), "must be finite and above 0")
+/// A decay, whose inverse distance to 1 is a number of steps.
+fn decay(field: &'static str, value: f64) -> Result<(), InvalidField> {
+    field::rule((0.0..1.0).contains(&value), field, "must be in [0, 1)", value)
 }
 
 /// Moments of all parameters, concatenated in the order in which the module is visited.

@@ -132,14 +132,7 @@ impl RecurrentActorCritic {
         let heads = Heads::new(action_space, config.squash)?;
         let init = |gain: f64| if config.orthogonal { Init::Orthogonal(gain) } else { Init::FanIn };
         let body = |inputs: usize, hidden: &[usize], rng: &mut _| {
-            let config = MlpConfig {
-                inputs,
-                hidden: hidden.to_vec(),
-                outputs: None,
-                activation: config.activation,
-                hidden_init: init(std::f64::consts::SQRT_2),
-                output_init: init(1.0),
-            };
+            let config = MlpConfig::body(inputs, hidden, config.activation, config.orthogonal);
             (Mlp::new(&config, device, rng), hidden.last().copied().unwrap_or(inputs))
         };
         let (encoder, features) = body(obs_space.width(), &config.encoder_hidden, rng);

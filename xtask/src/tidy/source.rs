@@ -97,7 +97,8 @@ pub fn check_rust(name: &str, text: &str) -> Vec<Finding> {
         findings.push(finding(1, "module-doc", message));
     }
     let masked = mask(text);
-    let length = masked.lines().take_while(|line| !line.contains("#[cfg(test)]")).count() - example_lines(text);
+    let n_lines = masked.lines().take_while(|line| !line.contains("#[cfg(test)]")).count();
+    let length = n_lines - example_lines(text.lines().take(n_lines));
     if length > MAX_LINES && !is_test_or_bench(name) {
         let message = format!("{length} lines without tests, at most {MAX_LINES}: split it by concept");
         findings.push(finding(length, "file-length", message));
@@ -199,11 +200,10 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Number of lines of code blocks in the documentation before the tests.
-fn example_lines(text: &str) -> usize {
+/// Number of lines of code blocks in the documentation of a library.
+fn example_lines<'a>(lines: impl Iterator<Item = &'a str>) -> usize {
     let mut is_open = false;
-    let library = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
-    let comments = library.filter_map(|line| line.trim_start().strip_prefix("///"));
+    let comments = lines.filter_map(|line| line.trim_start().strip_prefix("///"));
     comments
         .filter(|comment| {
             let is_fence = comment.trim_start().starts_with("```");

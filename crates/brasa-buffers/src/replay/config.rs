@@ -138,7 +138,7 @@ impl ReplayConfig {
     /// [`BufferError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), BufferError> {
         for (field, value) in [("capacity", self.capacity), ("n_step", self.n_step)] {
-            field::rule(value != 0, field, "must be at least 1", value)?;
+            field::at_least_one(field, value as u64)?;
         }
         if let Precision::U8 { low, high } = self.precision {
             let holds = low.is_finite() && high.is_finite() && low < high && (high - low).is_finite();
@@ -155,16 +155,10 @@ impl PrioritizedConfig {
     /// # Errors
     /// [`BufferError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), BufferError> {
-        field::rule(self.alpha.is_finite() && self.alpha >= 0.0, "alpha", "must be finite and at least 0", self.alpha)?;
+        field::not_negative("alpha", self.alpha)?;
         self.beta.check("beta")?;
         field::rule(self.beta.largest() <= 1.0, "beta", "must be in [0, 1]", self.beta)?;
-        field::rule(
-            self.epsilon.is_finite() && self.epsilon > 0.0,
-            "epsilon",
-            "must be finite and above 0",
-            self.epsilon,
-        )?;
-        Ok(())
+        Ok(field::positive("epsilon", self.epsilon)?)
     }
 }
 

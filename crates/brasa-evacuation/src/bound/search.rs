@@ -51,7 +51,7 @@ impl PlanConfig {
     /// [`EvacuationError::Field`].
     pub fn validate(&self) -> Result<(), EvacuationError> {
         for (field, value) in [("n_starts", self.n_starts), ("memory", self.memory)] {
-            field::rule(value != 0, field, "must be at least 1", value)?;
+            field::at_least_one(field, value.into())?;
         }
         Ok(())
     }

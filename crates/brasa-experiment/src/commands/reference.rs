@@ -26,7 +26,7 @@ pub fn schema(registry: &Registry) -> Result<String, ExperimentError> {
 /// Every setting of every section.
 pub fn settings(registry: &Registry) -> String {
     let mut page = String::from(
-        "# Settings\n\nEvery key of an experiment, with type, default, unit and rule. `brasa list NAME` prints the settings of a scenario, an algorithm or a \
+        "# Settings\n\nEvery key of an experiment, with type, default, unit and what its value must be where the other settings have their defaults. `brasa list NAME` prints the settings of a scenario, an algorithm or a \
         network.\n\nFor editors, [configs/schema.json](../../configs/schema.json) contains them as JSON Schema: a first line `#:schema \
         schema.json` in a config is enough.\n\n<!-- Written by a test of crates/brasa-cli from the types of the settings: do not edit. -->\n",
     );

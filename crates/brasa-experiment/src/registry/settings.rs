@@ -207,6 +207,7 @@ impl Described {
             }
         }
         move_definitions(&mut schema);
+        without_examples(&mut schema);
         schema
     }
 
@@ -242,6 +243,24 @@ fn move_definitions(schema: &mut Value) {
         object.values_mut().for_each(move_definitions);
     } else if let Value::Array(values) = schema {
         values.iter_mut().for_each(move_definitions);
+    }
+}
+
+/// Examples of rustdoc are for programs, and editors show descriptions to people who write TOML.
+fn without_examples(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::String(text)) = object.get_mut("description")
+                && text.contains("```")
+            {
+                let prose: String = text.split("```").step_by(2).collect();
+                let lines: Vec<&str> = prose.split("\n\n").map(str::trim_end).filter(|part| !part.is_empty()).collect();
+                *text = lines.join("\n\n");
+            }
+            object.values_mut().for_each(without_examples);
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_examples),
+        _ => {}
     }
 }
 
@@ -389,6 +408,12 @@ mod tests {
     #[serde(rename_all = "kebab-case")]
     enum Guest {
         /// A cat.
+        ///
+        /// ```text
+        /// meow
+        /// ```
+        ///
+        /// It sleeps.
         OldCat,
         /// A dog.
         Dog,
@@ -462,6 +487,8 @@ mod tests {
         let room = &schema["properties"]["scenario"]["properties"]["room"];
         assert_eq!(room["additionalProperties"], json!(false));
         assert_eq!(room["description"], json!("A heated room."));
+        let text = room.to_string();
+        assert!(text.contains("A cat.\\n\\nIt sleeps.") && !text.contains("meow"), "{text}");
         assert!(schema["properties"]["when"]["additionalProperties"]["properties"]["scenario"].is_object());
         assert!(registry().reader_of(Path::new("house.PLAN")).is_some_and(|(_, setting)| setting.starts_with("plan")));
         assert!(registry().reader_of(Path::new("house.toml")).is_none());

@@ -7,8 +7,12 @@ class BoxLeaf:
     def __init__(self, name, shape, low, high):
         self.shape = shape
         self.width = math.prod(shape)
-        self.names = [join(name, *index) for index in np.ndindex(shape)]
+        self.name = name
         self.low, self.high = low, high
+
+    @property
+    def names(self):
+        return [join(self.name, *index) for index in np.ndindex(self.shape)]
 
     def view(self, part):
         return part.reshape(self.shape)

@@ -187,10 +187,11 @@ class Worker:
     def describe(self):
         env = ENVS[0]
         part = lambda name: [value for _, leaf in self.leaves for value in getattr(leaf, name)]
-        spec = env.spec
+        spec, shape = env.spec, self.shape()
         entry = str(spec.entry_point) if spec else ""
         return {
-            "obs": {"names": part("names"), "low": part("low"), "high": part("high"), "shape": self.shape()},
+            # The place of a pixel is its name.
+            "obs": {"names": [] if shape else part("names"), "low": part("low"), "high": part("high"), "shape": shape},
             "action": self.actions.describe(env.action_space),
             "has_mask": self.mask_from is not None,
             "max_episode_steps": spec.max_episode_steps if spec else None,

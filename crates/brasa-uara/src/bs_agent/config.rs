@@ -176,12 +176,7 @@ impl BsAgentConfig {
                 format!("{values:?}"),
             )?;
         }
-        field::rule(
-            (-1e6..=1e6).contains(&self.unconnected_reward),
-            "unconnected_reward",
-            "must be between -1000000 and 1000000",
-            self.unconnected_reward,
-        )?;
+        field::within("unconnected_reward", self.unconnected_reward, -1e6, 1e6)?;
         check_steps(self.episode_steps)?;
         Ok(field::fits_in_memory("users", self.users, 16.0 * (self.users * self.n_stations()) as f64)?)
     }

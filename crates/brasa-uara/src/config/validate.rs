@@ -15,7 +15,7 @@ const MOST_STEPS: u32 = 10_000_000;
 
 /// The rule of the length of an episode.
 pub(crate) fn check_steps(steps: u32) -> Result<(), UaraError> {
-    field::rule(steps != 0, "episode_steps", "must be at least 1", 0)?;
+    field::at_least_one("episode_steps", steps.into())?;
     Ok(field::at_most("episode_steps", steps.into(), MOST_STEPS.into())?)
 }
 
