@@ -38,17 +38,18 @@ fn make_vehicle(schema: &VehicleSchema, random_seed: u64) -> Result<Vehicle, Ene
         let capacity = Curve::through(&field("capacity_power_curve"), capacity.unwrap_or(&drawn))?;
         Ok::<_, EnergyError>((power, capacity))
     };
-    let efficiency = schema.efficiency.unwrap_or_else(|| draw.efficiency());
+    let cells = &schema.cells;
+    let efficiency = cells.efficiency.unwrap_or_else(|| draw.efficiency());
     let (power_efficiency, capacity_power) =
-        curves(efficiency, schema.power_efficiency_curve.as_deref(), schema.capacity_power_curve.as_deref())?;
+        curves(efficiency, cells.power_efficiency_curve.as_deref(), cells.capacity_power_curve.as_deref())?;
     let battery = Battery {
         capacity_kwh: schema.capacity_kwh,
         nominal_power_kw: schema.nominal_power_kw,
         efficiency,
-        loss_coefficient: schema.loss_coefficient.unwrap_or(0.0),
-        capacity_loss_coefficient: schema.capacity_loss_coefficient.unwrap_or_else(|| draw.capacity_loss_coefficient()),
-        depth_of_discharge: schema.depth_of_discharge.unwrap_or(1.0),
-        initial_soc: schema.initial_soc.unwrap_or_else(|| vehicle_initial_soc(random_seed, &schema.name)),
+        loss_coefficient: cells.loss_coefficient.unwrap_or(0.0),
+        capacity_loss_coefficient: cells.capacity_loss_coefficient.unwrap_or_else(|| draw.capacity_loss_coefficient()),
+        depth_of_discharge: cells.depth_of_discharge.unwrap_or(1.0),
+        initial_soc: cells.initial_soc.unwrap_or_else(|| vehicle_initial_soc(random_seed, &schema.name)),
         power_efficiency,
         capacity_power,
     };
@@ -57,7 +58,7 @@ fn make_vehicle(schema: &VehicleSchema, random_seed: u64) -> Result<Vehicle, Ene
         efficiency: draw.efficiency(),
         loss_coefficient: draw.loss_coefficient(),
         capacity_loss_coefficient: draw.capacity_loss_coefficient(),
-        depth_of_discharge: schema.depth_of_discharge.unwrap_or(DEPTH_CITYLEARN25),
+        depth_of_discharge: cells.depth_of_discharge.unwrap_or(DEPTH_CITYLEARN25),
         power_efficiency,
         capacity_power,
         ..battery

@@ -29,11 +29,11 @@ mod sampling;
 
 mod files;
 mod import;
-mod place;
 mod schema;
 mod schema_dynamics;
 mod schema_thermal;
 mod schema_vehicles;
+mod section;
 mod sizing;
 mod table;
 

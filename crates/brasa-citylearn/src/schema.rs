@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 
 use super::{
     files::Files,
-    place::{Place, present},
     schema_thermal::ThermalSchema,
     schema_vehicles::{
         ChargerSchema, LimitsSchema, VehicleSchema, parse_chargers, parse_limits, parse_machines, parse_vehicles,
     },
+    section::Section,
 };
 
 /// Largest capacity in kWh and power in kW: more than all of a country's.
@@ -58,12 +58,19 @@ pub(super) struct BuildingSchema {
     pub(super) machines: Vec<(String, String)>,
 }
 
-/// The parameters of a battery; missing ones are sampled.
+/// The battery of a building.
 pub(super) struct BatterySchema {
     pub(super) device_type: String,
     pub(super) random_seed: Option<u64>,
     pub(super) capacity_kwh: f64,
-    pub(super) nominal_power_kw: f64,
+    pub(super) cells: CellSchema,
+    pub(super) sizing: Option<BatterySizing>,
+}
+
+/// The parameters of the battery of a building or a vehicle; missing ones are sampled.
+pub(super) struct CellSchema {
+    /// A battery that is sized needs none.
+    pub(super) nominal_power_kw: Option<f64>,
     pub(super) efficiency: Option<f64>,
     pub(super) loss_coefficient: Option<f64>,
     pub(super) capacity_loss_coefficient: Option<f64>,
@@ -71,7 +78,6 @@ pub(super) struct BatterySchema {
     pub(super) initial_soc: Option<f64>,
     pub(super) power_efficiency_curve: Option<Vec<(f64, f64)>>,
     pub(super) capacity_power_curve: Option<Vec<(f64, f64)>>,
-    pub(super) sizing: Option<BatterySizing>,
 }
 
 /// How CityLearn sizes a battery: a model of a manufacturer, as many times as it takes.
@@ -90,14 +96,11 @@ pub(super) fn read(files: &Files, name: &str) -> Result<(Schema, Files), EnergyE
     let value = json(without_mark(&bytes))
         .map_err(|reason| EnergyError::Schema { path: path.clone(), reason: field::printable(&reason) })?;
     let unknown = RefCell::new(Vec::new());
-    let place = Place::root(&path, &unknown);
-    let root = place.object(&value)?;
-    let folder = match root.get("root_directory").filter(|value| !value.is_null()) {
-        None => files.clone(),
-        Some(folder) => Files::Folder(place.at("root_directory").text(folder)?.into()),
-    };
-    let mut schema = parse(&place, root)?;
-    let unknown = unknown.borrow();
+    let root = Section::root(&path, &value, &unknown)?;
+    let folder = root.text("root_directory")?.map_or_else(|| files.clone(), |folder| Files::Folder(folder.into()));
+    let mut schema = parse(&root)?;
+    let mut unknown = unknown.borrow().clone();
+    unknown.sort_by_key(|name| name.matches('.').count());
     if !unknown.is_empty() {
         let names: Vec<String> = unknown.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect();
         let more = unknown.len().saturating_sub(MOST_NAMED);
@@ -129,72 +132,66 @@ pub(super) fn with_hint(bytes: &[u8], reason: String) -> String {
     }
 }
 
-fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError> {
-    place.keys(root, &ROOT_KEYS, &["community_market", "topology_events"])?;
-    let number = |key: &str, default: f64| match root.get(key) {
-        Some(Value::Null) if key != "random_seed" => Err(place.at(key).fail("must be a number, got null")),
-        _ => place.number_or(root, key, default),
+fn parse(root: &Section) -> Result<Schema, EnergyError> {
+    let [actions, observations, buildings] = ["actions", "observations", "buildings"].map(|key| root.section(key));
+    let vehicles = root.section("electric_vehicles_def")?;
+    let whole = |key: &str| match root.raw(key) {
+        Some(Value::Null) => Err(root.fail_at(key, "must be a number, got null")),
+        _ => root.whole(key, 0, u32::MAX),
     };
+    let (first, seconds) = (whole("simulation_start_time_step")?.unwrap_or(0), "seconds_per_time_step");
+    let seconds_per_step = match root.raw(seconds) {
+        Some(Value::Null) => return Err(root.fail_at(seconds, "must be a number, got null")),
+        _ => root.number(seconds, f64::MIN_POSITIVE, 86_400.0)?.unwrap_or(3600.0),
+    };
+    let (end, last, random_seed) = (root.raw(END), root.whole(END, 0, u32::MAX)?, root.seed()?);
+    let (reward, episode_starts) = (parse_reward(root), episode_starts(root));
+    root.close(&WITHOUT_EFFECT, &["community_market", "topology_events"])?;
+
+    let needed = |section: Result<Option<_>, _>, key: &str| section?.ok_or_else(|| root.needs(key, ""));
     let mut active_actions = Vec::new();
-    for (name, action) in place.child(root, "actions")? {
-        let place = place.at("actions").at(name);
-        let action = place.object(action)?;
-        place.keys(action, &["active"], &[])?;
-        if place.flag(action, "active", false)? {
-            active_actions.push(name.as_str());
+    for (name, action) in needed(actions, "actions")?.entries()? {
+        if action.flag("active", false)? {
+            active_actions.push(name);
+        }
+        action.close(&[], &[])?;
+    }
+    let mut active_observations = Vec::new();
+    for (name, observation) in needed(observations, "observations")?.entries()? {
+        let shared = observation.flag("shared_in_central_agent", false)?;
+        if observation.flag("active", false)? {
+            active_observations.push((current_name(name), shared));
+        }
+        observation.close(&[], &[])?;
+    }
+    let mut included = Vec::new();
+    for (name, building) in needed(buildings, "buildings")?.entries()? {
+        let building = building.named(name);
+        if building.flag("include", true)? {
+            included.push(parse_building(&building, name, &active_actions)?);
         }
     }
-    let mut observations = Vec::new();
-    for (name, observation) in place.child(root, "observations")? {
-        let place = place.at("observations").at(name);
-        place.plain(name)?;
-        let observation = place.object(observation)?;
-        place.keys(observation, &["active", "shared_in_central_agent"], &[])?;
-        if place.flag(observation, "active", false)? {
-            observations.push((current_name(name), place.flag(observation, "shared_in_central_agent", false)?));
-        }
+    if included.is_empty() {
+        return Err(root.fail("has no building to include"));
     }
-    let mut buildings = Vec::new();
-    for (name, building) in place.child(root, "buildings")? {
-        let place = place.at(name);
-        let building = place.object(building)?;
-        place.plain(name)?;
-        if place.flag(building, "include", true)? {
-            buildings.push(parse_building(&place, name, building, &active_actions)?);
-        }
-    }
-    if buildings.is_empty() {
-        return Err(place.fail("has no building to include"));
-    }
-    let whole = |key: &str, default: f64| -> Result<u64, EnergyError> {
-        let value = number(key, default)?;
-        let is_whole = value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value);
-        let rule = format!("must be a whole number from 0 to {}, got {value}", u32::MAX);
-        if is_whole { Ok(value as u64) } else { Err(place.at(key).fail(&rule)) }
-    };
-    if present(root, END).is_none() {
-        let got = if root.contains_key(END) { "null" } else { "none" };
+    let Some(last) = last else {
         let rule = "must be the last row that is simulated, counted from 0 (8759 for the hours of a year)";
-        return Err(place.at(END).fail(&format!("{rule}, got {got}; CityLearn has no default")));
-    }
-    let (first, last) = (whole("simulation_start_time_step", 0.0)?, whole(END, 0.0)?);
+        let got = if end.is_some() { "null" } else { "none" };
+        return Err(root.fail_at(END, &format!("{rule}, got {got}; CityLearn has no default")));
+    };
     if last <= first {
-        return Err(place.fail(&format!("`simulation_end_time_step` must be above the start {first}, got {last}")));
-    }
-    let seconds_per_step = number("seconds_per_time_step", 3600.0)?;
-    if !(seconds_per_step > 0.0 && seconds_per_step <= 86_400.0) {
-        return Err(place.fail(&format!("`seconds_per_time_step` must be in (0, 86400], got {seconds_per_step}")));
+        return Err(root.fail(&format!("`{END}` must be above the start {first}, got {last}")));
     }
     Ok(Schema {
-        random_seed: whole("random_seed", DEFAULT_RANDOM_SEED as f64)?,
+        random_seed: random_seed.unwrap_or(DEFAULT_RANDOM_SEED),
         first_row: first as usize,
         last_row: last as usize,
         seconds_per_step,
-        observations,
-        vehicles: parse_vehicles(place, root)?,
-        reward: parse_reward(root),
-        buildings,
-        episode_starts: episode_starts(root),
+        observations: active_observations,
+        vehicles: parse_vehicles(vehicles)?,
+        reward,
+        buildings: included,
+        episode_starts,
         warnings: Vec::new(),
     })
 }
@@ -202,19 +199,8 @@ fn parse(place: &Place, root: &Map<String, Value>) -> Result<Schema, EnergyError
 /// Key of the last row.
 const END: &str = "simulation_end_time_step";
 
-/// Keys of a schema that are read, and those that have no effect on the district.
-const ROOT_KEYS: [&str; 27] = [
-    "root_directory",
-    "random_seed",
-    "simulation_start_time_step",
-    END,
-    "seconds_per_time_step",
-    "observations",
-    "actions",
-    "buildings",
-    "electric_vehicles_def",
-    "reward_function",
-    "episode_time_steps",
+/// Keys of a schema that have no effect on the district.
+const WITHOUT_EFFECT: [&str; 16] = [
     // The configuration has these settings.
     "central_agent",
     "rolling_episode_split",
@@ -236,7 +222,7 @@ const ROOT_KEYS: [&str; 27] = [
 ];
 
 /// The first rows of the episodes of a schema that has them as pairs of rows, sorted.
-fn episode_starts(root: &Map<String, Value>) -> Vec<usize> {
+fn episode_starts(root: &Section) -> Vec<usize> {
     let pairs = root.get("episode_time_steps").and_then(Value::as_array);
     let first = |pair: &Value| pair.get(0).and_then(Value::as_u64).map(|row| row as usize);
     let mut rows: Vec<usize> = pairs.into_iter().flatten().filter_map(first).collect();
@@ -245,39 +231,12 @@ fn episode_starts(root: &Map<String, Value>) -> Vec<usize> {
 }
 
 /// The class of the reward; anything else than one class is read as a class without a name, which does not exist.
-fn parse_reward(root: &Map<String, Value>) -> Option<(String, Map<String, Value>)> {
-    let reward = present(root, "reward_function")?;
+fn parse_reward(root: &Section) -> Option<(String, Map<String, Value>)> {
+    let reward = root.get("reward_function")?;
     let name = reward.get("type").and_then(Value::as_str).unwrap_or_default();
     let attributes = reward.get("attributes").and_then(Value::as_object).cloned().unwrap_or_default();
     Some((name.to_owned(), attributes))
 }
-
-/// Keys of a building that are read below or do not affect its physics.
-const READ_KEYS: [&str; 22] = [
-    "include",
-    "energy_simulation",
-    "weather",
-    "carbon_intensity",
-    "pricing",
-    "inactive_observations",
-    "inactive_actions",
-    "electrical_storage",
-    "pv",
-    "chargers",
-    "charging_constraints",
-    "washing_machines",
-    "type",
-    "cooling_device",
-    "heating_device",
-    "dhw_device",
-    "cooling_storage",
-    "heating_storage",
-    "dhw_storage",
-    "power_outage",
-    "dynamics",
-    // It enters an indicator alone.
-    "equity_group",
-];
 
 /// Keys of a building that affect its physics in CityLearn.
 const UNMODELLED_KEYS: [&str; 6] =
@@ -300,24 +259,15 @@ const ACTIONS: [&str; 9] = [
 const BUILDING_TYPES: [&str; 3] =
     ["citylearn.citylearn.Building", "citylearn.building.Building", "citylearn.building.LSTMDynamicsBuilding"];
 
-fn parse_building(
-    place: &Place,
-    name: &str,
-    building: &Map<String, Value>,
-    active_actions: &[&str],
-) -> Result<BuildingSchema, EnergyError> {
-    let building_type = match present(building, "type") {
-        None => BUILDING_TYPES[0].to_owned(),
-        Some(kind) => place.at("type").text(kind)?,
-    };
+fn parse_building(building: &Section, name: &str, active_actions: &[&str]) -> Result<BuildingSchema, EnergyError> {
+    let building_type = building.text("type")?.unwrap_or_else(|| BUILDING_TYPES[0].to_owned());
     if !BUILDING_TYPES.contains(&building_type.as_str()) {
-        return Err(place.unsupported(&format!("building type \"{building_type}\"")));
+        return Err(building.unsupported(&format!("building type \"{building_type}\"")));
     }
-    place.keys(building, &READ_KEYS, &UNMODELLED_KEYS)?;
-    let inactive_actions = place.names(building, "inactive_actions")?;
+    let inactive_actions = building.names("inactive_actions")?;
     for name in inactive_actions.iter().filter(|name| !ACTIONS.contains(&name.as_str())) {
         if let Some(meant) = nearest(name, ACTIONS.into_iter()) {
-            return Err(place.at("inactive_actions").fail(&format!("has `{name}`; did you mean `{meant}`?")));
+            return Err(building.fail_at("inactive_actions", &format!("has `{name}`; did you mean `{meant}`?")));
         }
     }
     let actions: Vec<String> = active_actions
@@ -326,130 +276,113 @@ fn parse_building(
         .map(|action| (*action).to_owned())
         .collect();
     if let Some(action) = actions.iter().find(|action| !ACTIONS.contains(&action.as_str())) {
-        return Err(place.unsupported(&format!("the active action `{action}`")));
+        return Err(building.unsupported(&format!("the active action `{action}`")));
     }
     let is_active = |name: &str| actions.iter().any(|action| action == name);
-    let steered = is_active("electrical_storage");
-    let battery = match present(building, "electrical_storage") {
-        Some(value) if steered => parse_battery(&place.at("electrical_storage"), value)?,
+    let battery = match building.section("electrical_storage")? {
+        Some(battery) if is_active("electrical_storage") => parse_battery(&battery)?,
         _ => None,
     };
-    let pv_kw = match present(building, "pv") {
-        Some(value) => {
-            let place = place.at("pv");
-            place.keys(place.object(value)?, &DEVICE_KEYS, &[])?;
-            if place.sizing(value, &PV_SIZING)?.is_some() {
-                return Err(place.fail(
-                    "asks for automatic sizing (`autosize`), which is not modeled: CityLearn computes it with PySAM and a table of \
-                     installed systems; set `pv` to null, or `autosize` to false with `attributes.nominal_power` in kW",
-                ));
-            }
-            let attributes = place.attributes(value)?;
-            let known = ["nominal_power", "efficiency", "random_seed", "seconds_per_time_step", "phase_connection"];
-            place.at("attributes").keys(attributes, &known, &[])?;
-            place.in_range("nominal_power", place.number_or(attributes, "nominal_power", 0.0)?, 0.0, MOST)?
-        }
-        None => 0.0,
-    };
-    let file = |key: &str| present(building, key).map(|value| place.at(key).text(value)).transpose();
-    let needed = |key: &str| file(key)?.ok_or_else(|| place.fail(&format!("needs `{key}`")));
-    let chargers = parse_chargers(place, building, is_active("electric_vehicle_storage"))?;
-    let machines = parse_machines(place, building, is_active("washing_machine"))?;
-    let thermal = ThermalSchema::parse(place, building, &building_type, actions)?;
+    let pv_kw = building.section("pv")?.map_or(Ok(0.0), |pv| parse_pv(&pv))?;
+    let chargers = parse_chargers(building, is_active("electric_vehicle_storage"))?;
+    let machines = parse_machines(building, is_active("washing_machine"))?;
+    let limits = parse_limits(building)?;
+    let thermal = ThermalSchema::parse(building, &building_type, actions)?;
     if thermal.outages.is_some() && !machines.is_empty() {
-        return Err(place.unsupported("power outages (`power_outage`) together with washing machines"));
+        return Err(building.unsupported("power outages (`power_outage`) together with washing machines"));
     }
+    let inactive_observations = building.names("inactive_observations")?;
+    let [energy_simulation, weather, pricing, carbon_intensity] =
+        ["energy_simulation", "weather", "pricing", "carbon_intensity"].map(|key| building.text(key));
+    // Equity enters an indicator alone.
+    building.close(&["equity_group"], &UNMODELLED_KEYS)?;
+    let needed = |file: Result<Option<_>, _>, key: &str| file?.ok_or_else(|| building.needs(key, ""));
     Ok(BuildingSchema {
         name: name.into(),
-        energy_simulation: needed("energy_simulation")?,
-        weather: needed("weather")?,
-        pricing: file("pricing")?,
-        carbon_intensity: file("carbon_intensity")?,
-        inactive_observations: place
-            .names(building, "inactive_observations")?
-            .iter()
-            .map(|name| current_name(name))
-            .collect(),
+        energy_simulation: needed(energy_simulation, "energy_simulation")?,
+        weather: needed(weather, "weather")?,
+        pricing: pricing?,
+        carbon_intensity: carbon_intensity?,
+        inactive_observations: inactive_observations.iter().map(|name| current_name(name)).collect(),
         battery,
         pv_kw,
         chargers,
-        limits: parse_limits(place, building)?,
+        limits,
         machines,
         thermal,
     })
 }
 
-fn parse_battery(place: &Place, value: &Value) -> Result<Option<BatterySchema>, EnergyError> {
-    let attributes = place.sized_attributes(value)?;
-    place.keys(place.object(value)?, &DEVICE_KEYS, &[])?;
-    place.at("attributes").keys(attributes, &BATTERY_KEYS, &[])?;
-    let device_type = match place.object(value)?.contains_key("type") {
-        true => place.device_type(value)?,
-        false => "citylearn.energy_model.Battery".into(),
-    };
-    if !device_type.ends_with(".Battery") {
-        return Err(place.unsupported(&format!("the device type `{device_type}`")));
+/// The nominal power of PV, in kW.
+fn parse_pv(pv: &Section) -> Result<f64, EnergyError> {
+    let (attributes, sizing) = pv.sized_attributes()?;
+    if let Some(sizing) = sizing {
+        sizing.close_strictly(&PV_SIZING)?;
+        return Err(pv.fail(
+            "asks for automatic sizing (`autosize`), which is not modeled: CityLearn computes it with PySAM and a table of \
+             installed systems; set `pv` to null, or `autosize` to false with `attributes.nominal_power` in kW",
+        ));
     }
-    let optional = |key: &str, low: f64, high: f64| place.optional(attributes, key, low, high);
-    let sizing = match place.sizing(value, &["duration", "safety_factor", "parallel"])? {
+    let pv_kw = attributes.number("nominal_power", 0.0, MOST)?.unwrap_or(0.0);
+    attributes.close(&["efficiency", "random_seed", "seconds_per_time_step", "phase_connection"], &[])?;
+    Ok(pv_kw)
+}
+
+fn parse_battery(device: &Section) -> Result<Option<BatterySchema>, EnergyError> {
+    let device_type = device.text("type")?.unwrap_or_else(|| "citylearn.energy_model.Battery".into());
+    if !device_type.ends_with(".Battery") {
+        return Err(device.unsupported(&format!("the device type `{device_type}`")));
+    }
+    let (attributes, sizing) = device.sized_attributes()?;
+    let cells = CellSchema::parse(&attributes)?;
+    let (capacity_kwh, random_seed) = (attributes.number("capacity", 0.0, MOST)?, attributes.seed()?);
+    attributes.close(&NO_CELL, &[])?;
+    let sizing = match sizing {
         None => None,
         Some(sizing) => {
-            let place = place.at("autosize_attributes");
-            Some(BatterySizing {
-                duration_h: place.optional(sizing, "duration", 0.0, 1e6)?,
-                safety_factor: place.optional(sizing, "safety_factor", 0.0, 1e6)?.unwrap_or(1.0),
-                parallel: place.flag(sizing, "parallel", false)?,
-            })
+            let read = BatterySizing {
+                duration_h: sizing.number("duration", 0.0, 1e6)?,
+                safety_factor: sizing.number("safety_factor", 0.0, 1e6)?.unwrap_or(1.0),
+                parallel: sizing.flag("parallel", false)?,
+            };
+            sizing.close_strictly(&[])?;
+            Some(read)
         }
     };
-    let capacity_kwh = optional("capacity", 0.0, MOST)?.unwrap_or(0.0);
+    let capacity_kwh = capacity_kwh.unwrap_or(0.0);
     if capacity_kwh == 0.0 && sizing.is_none() {
         return Ok(None);
     }
-    // 0 would divide by the efficiency or the power.
-    let positive = f64::MIN_POSITIVE;
-    Ok(Some(BatterySchema {
-        device_type,
-        random_seed: optional("random_seed", 0.0, f64::from(u32::MAX))?.map(|seed| seed as u64),
-        capacity_kwh,
-        nominal_power_kw: match optional("nominal_power", positive, MOST)? {
-            Some(power_kw) => power_kw,
-            None if sizing.is_some() => 0.0,
-            None => return Err(place.fail("needs `nominal_power`, in kW")),
-        },
-        efficiency: optional("efficiency", positive, 1.0)?,
-        loss_coefficient: optional("loss_coefficient", 0.0, 0.99)?,
-        capacity_loss_coefficient: optional("capacity_loss_coefficient", 0.0, 1.0)?,
-        depth_of_discharge: optional("depth_of_discharge", 0.0, 1.0)?,
-        initial_soc: optional("initial_soc", 0.0, 1.0)?,
-        power_efficiency_curve: place.points(attributes, "power_efficiency_curve")?,
-        capacity_power_curve: place.points(attributes, "capacity_power_curve")?,
-        sizing,
-    }))
+    if cells.nominal_power_kw.is_none() && sizing.is_none() {
+        return Err(attributes.needs("nominal_power", ", in kW"));
+    }
+    Ok(Some(BatterySchema { device_type, random_seed, capacity_kwh, cells, sizing }))
 }
 
-/// Keys of a device.
-pub(super) const DEVICE_KEYS: [&str; 4] = ["type", "autosize", "autosize_attributes", "attributes"];
+/// Attributes of the battery of a building or a vehicle without an effect.
+pub(super) const NO_CELL: [&str; 2] = ["seconds_per_time_step", "phase_connection"];
+
+impl CellSchema {
+    /// Reads the attributes of a battery.
+    pub(super) fn parse(attributes: &Section) -> Result<Self, EnergyError> {
+        // 0 would divide by the efficiency or the power.
+        let positive = f64::MIN_POSITIVE;
+        Ok(Self {
+            nominal_power_kw: attributes.number("nominal_power", positive, MOST)?,
+            efficiency: attributes.number("efficiency", positive, 1.0)?,
+            loss_coefficient: attributes.number("loss_coefficient", 0.0, 0.99)?,
+            capacity_loss_coefficient: attributes.number("capacity_loss_coefficient", 0.0, 1.0)?,
+            depth_of_discharge: attributes.number("depth_of_discharge", 0.0, 1.0)?,
+            initial_soc: attributes.number("initial_soc", 0.0, 1.0)?,
+            power_efficiency_curve: attributes.points("power_efficiency_curve")?,
+            capacity_power_curve: attributes.points("capacity_power_curve")?,
+        })
+    }
+}
 
 /// Keys of the sizing of PV in CityLearn.
 const PV_SIZING: [&str; 5] =
     ["epw_filepath", "roof_area", "safety_factor", "use_sample_target", "zero_net_energy_proportion"];
-
-/// Attributes of a battery, of a building or a vehicle.
-pub(super) const BATTERY_KEYS: [&str; 12] = [
-    "capacity",
-    "nominal_power",
-    "efficiency",
-    "loss_coefficient",
-    "capacity_loss_coefficient",
-    "depth_of_discharge",
-    "initial_soc",
-    "power_efficiency_curve",
-    "capacity_power_curve",
-    "random_seed",
-    "seconds_per_time_step",
-    "phase_connection",
-];
 
 /// The name since CityLearn 2.2 of an observation that older schemas name otherwise.
 pub(super) fn current_name(name: &str) -> String {

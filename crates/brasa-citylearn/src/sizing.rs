@@ -35,6 +35,7 @@ pub(super) fn make_battery(
     missing: Missing,
 ) -> Result<Battery, EnergyError> {
     let BuildingSchema { name: building, thermal, .. } = building;
+    let cells = &schema.cells;
     let seed = match schema.random_seed {
         Some(seed) => seed as u32,
         None => seed_of(random_seed, building, &thermal.building_type, "electrical_storage", &schema.device_type),
@@ -44,23 +45,23 @@ pub(super) fn make_battery(
         Missing::Drawn => given.unwrap_or(drawn),
         Missing::Constant => given.unwrap_or(constant),
     };
-    let efficiency = or(schema.efficiency, draw.efficiency(), EFFICIENCY);
-    let depth_of_discharge = schema.depth_of_discharge.unwrap_or(1.0);
+    let efficiency = or(cells.efficiency, draw.efficiency(), EFFICIENCY);
+    let depth_of_discharge = cells.depth_of_discharge.unwrap_or(1.0);
     let curve = |name: &str, given: &Option<Vec<(f64, f64)>>, drawn: &[(f64, f64)], constant: &[(f64, f64)]| {
         let missing = if missing == Missing::Drawn { drawn } else { constant };
         Curve::through(&format!("{building}.electrical_storage.{name}"), given.as_deref().unwrap_or(missing))
     };
     let (drawn_efficiency, drawn_power) = (draw.power_efficiency_curve(efficiency), draw.capacity_power_curve());
-    let given = (&schema.power_efficiency_curve, &schema.capacity_power_curve);
+    let given = (&cells.power_efficiency_curve, &cells.capacity_power_curve);
     let aging = (draw.capacity_loss_coefficient(), CAPACITY_LOSS_COEFFICIENT);
     let battery = Battery {
         capacity_kwh: schema.capacity_kwh,
-        nominal_power_kw: schema.nominal_power_kw,
+        nominal_power_kw: cells.nominal_power_kw.unwrap_or(0.0),
         efficiency,
-        loss_coefficient: or(schema.loss_coefficient, draw.loss_coefficient(), LOSS_COEFFICIENT),
-        capacity_loss_coefficient: or(schema.capacity_loss_coefficient, aging.0, aging.1),
+        loss_coefficient: or(cells.loss_coefficient, draw.loss_coefficient(), LOSS_COEFFICIENT),
+        capacity_loss_coefficient: or(cells.capacity_loss_coefficient, aging.0, aging.1),
         depth_of_discharge,
-        initial_soc: schema.initial_soc.unwrap_or(1.0 - depth_of_discharge),
+        initial_soc: cells.initial_soc.unwrap_or(1.0 - depth_of_discharge),
         power_efficiency: curve("power_efficiency_curve", given.0, &drawn_efficiency, &POWER_EFFICIENCY)?,
         capacity_power: curve("capacity_power_curve", given.1, &drawn_power, &CAPACITY_POWER)?,
     };

@@ -384,7 +384,7 @@ fn efficiencies_that_make_no_number_are_refused() {
         let attributes = json!({"nominal_power": 1.0, "efficiency": 1e-300});
         home["dhw_device"] = json!({"type": "citylearn.energy_model.ElectricHeater", "attributes": attributes});
     });
-    data.refused(&["`Home.dhw_device.efficiency` must be in [0.001, 1]"]);
+    data.refused(&["`Home.dhw_device.attributes.efficiency` must be in [0.001, 1]"]);
 }
 
 #[test]

@@ -401,7 +401,7 @@ fn faults_are_named() {
     refused(
         |s| s["electric_vehicles_def"]["Electric_Vehicle_7"]["battery"]["attributes"]["capacity"] = (-1).into(),
         None,
-        &["electric_vehicles_def.Electric_Vehicle_7.battery.capacity", "-1"],
+        &["electric_vehicles_def.Electric_Vehicle_7.battery.attributes.capacity", "-1"],
     );
     let limits = |key: &'static str, value: Value| {
         move |s: &mut Value| {
