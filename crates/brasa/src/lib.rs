@@ -25,16 +25,38 @@
 //! assert!(trainer.training().is_done());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-
-//! # Modules, in reading order
 //!
-//! | part | modules |
+//! # Which crate for what
+//!
+//! A program depends on `brasa`, or on the crates that it needs. The modules of `brasa` are these crates.
+//!
+//! | to | crates |
 //! |---|---|
-//! | environments | [`env`](mod@env): contracts, batches, wrappers; [`classic`], [`citylearn`], [`energy`], [`evacuation`], [`gym`], [`uara`]: scenarios; [`floorplan`]: buildings |
-//! | policies | [`core`](mod@core): contracts on tensors; [`nn`]: networks; [`gat`]: attention over graphs |
-//! | learners | [`ppo`], [`a2c`], [`sac`], [`td3`], [`dqn`]; [`buffers`]: rollouts and replay |
-//! | training | [`train`]: loops and [`Trainer`](train::Trainer); [`experiment`]: TOML, comparison, reports; [`shards`]: several cores and machines |
-//! | devices | [`device`]: opening, profiles, precision; [`kernels`]: fused operations; [`number`]: rules written once |
+//! | train by TOML and command, compare, report | `brasa-cli`; [`experiment`] for a command with custom parts |
+//! | train in a program | [`train`] ([`Trainer`](train::Trainer)) with [`ppo`], [`a2c`], [`sac`], [`td3`] or [`dqn`] |
+//! | write an environment | [`env`](mod@env), without Burn; [`gym`] for environments of Gymnasium |
+//! | write a network | [`nn`]: layers, action heads, optimizer; [`gat`]: attention over graphs |
+//! | write an algorithm | [`contracts`]: environments, policies and learners on tensors; [`buffers`]: rollouts and replay |
+//! | simulate | [`citylearn`], [`energy`], [`evacuation`], [`floorplan`], [`uara`], [`classic`], without Burn |
+//! | deploy a policy | [`contracts::export`]: ONNX, C, JavaScript, safetensors |
+//! | use several cores and machines | [`shards`], `brasa-mpi` |
+//! | know a device | [`device`]: opening, profiles, plans; [`kernels`] and [`number`]: fused operations, rules written once |
+//!
+//! # Layers
+//!
+//! A crate depends on crates of lower layers only.
+//!
+//! ```text
+//! L8  brasa-cli   brasa-py   examples   benches   xtask
+//! L7  brasa   brasa-bench-kit
+//! L6  brasa-experiment
+//! L5  brasa-ppo   brasa-a2c   brasa-sac   brasa-td3   brasa-dqn   brasa-gat   brasa-train
+//! L4  brasa-nn   brasa-buffers   brasa-mpi
+//! L3  brasa-core   brasa-shards   brasa-citylearn   brasa-classic   brasa-energy   brasa-evacuation   brasa-gym   brasa-uara
+//! L2  brasa-kernels   brasa-power
+//! L1  brasa-env   brasa-device   brasa-floorplan   brasa-export
+//! L0  brasa-number   brasa-lp
+//! ```
 
 pub mod prelude;
 #[cfg(feature = "experiment")]
@@ -56,7 +78,7 @@ pub use {brasa_evacuation as evacuation, brasa_floorplan as floorplan};
 // Policies.
 #[cfg(feature = "gat")]
 pub use brasa_gat as gat;
-pub use {brasa_core as core, brasa_nn as nn};
+pub use {brasa_core as contracts, brasa_nn as nn};
 
 // Learners.
 #[cfg(feature = "a2c")]

@@ -51,6 +51,8 @@ const LEVELS: [(u8, &[&str]); 9] = [
 ];
 /// Test helpers: a dev-dependency of any crate, a dependency of none.
 const TESTS: &str = "brasa-test";
+/// Packages that pictures of the layers may leave out.
+const UNDRAWN: [&str; 3] = [TESTS, "brasa-examples", "brasa-benches"];
 /// Crates whose tensor implementation may depend on [`CORE`] of their own level, and on [`KERNELS`].
 const SCENARIOS: [&str; 6] =
     ["brasa-citylearn", "brasa-classic", "brasa-energy", "brasa-evacuation", "brasa-gym", "brasa-uara"];
@@ -103,6 +105,25 @@ pub fn check_manifest(name: &str, text: &str) -> Vec<Finding> {
     }
     findings.sort_by_key(|finding| finding.line);
     findings
+}
+
+/// Checks a picture of the layers: lines such as `L0  brasa-number   brasa-lp`, which have every library at its level.
+pub fn check_picture(name: &str, text: &str) -> Vec<Finding> {
+    let mut drawn: Vec<(u8, &str, usize)> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let mut words = line.trim_start_matches("//!").split_whitespace();
+        let level = words.next().and_then(|word| word.strip_prefix('L')).and_then(|level| level.parse().ok());
+        let Some(level) = level else { continue };
+        drawn.extend(words.filter(|word| word.starts_with("brasa")).map(|package| (level, package, index + 1)));
+    }
+    let finding = |line, message| Finding { file: name.to_owned(), line, rule: "layer", message };
+    let wrong = drawn.iter().filter(|(drawn, package, _)| level(package) != Some(*drawn));
+    let wrong = wrong.map(|(drawn, package, line)| finding(*line, format!("`{package}` is not at level {drawn}")));
+    let libraries = LEVELS.iter().flat_map(|(_, packages)| packages.iter());
+    let libraries = libraries.filter(|package| package.starts_with("brasa") && !UNDRAWN.contains(package));
+    let missing = libraries.filter(|library| !drawn.iter().any(|(_, package, _)| package == *library));
+    let missing = missing.map(|library| finding(1, format!("the picture of the layers lacks `{library}`")));
+    wrong.chain(missing).collect()
 }
 
 /// The reason why `owner` must not depend on `dependency`, if any.
@@ -216,6 +237,17 @@ mod tests {
         let mut findings = check(owner, rest);
         assert_eq!(findings.len(), 1, "{owner}: {rest}: {findings:?}");
         findings.remove(0).2
+    }
+
+    #[test]
+    fn a_picture_has_every_library_at_its_level() {
+        let drawn = |line: &(u8, &[&str])| format!("//! L{}  {}\n", line.0, line.1.join("   "));
+        let picture: String = LEVELS.iter().map(drawn).collect();
+        assert_eq!(check_picture("lib.rs", &picture), []);
+        let other = picture.replace("brasa-lp   ", "").replace("L1  brasa-env", "L1  brasa-nn   brasa-env");
+        let messages: Vec<String> =
+            check_picture("lib.rs", &other).into_iter().map(|finding| finding.message).collect();
+        assert_eq!(messages, ["`brasa-nn` is not at level 1", "the picture of the layers lacks `brasa-lp`"]);
     }
 
     #[test]

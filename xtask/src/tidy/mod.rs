@@ -53,6 +53,8 @@ const NO_PROSE: [&str; 2] = [
     // Spanish.
     "docs/tutorials/guia-rapida.md",
 ];
+/// Files with a picture of the layers.
+const PICTURES: [&str; 2] = ["docs/explanation/architecture.md", "crates/brasa/src/lib.rs"];
 /// Pages whose text was not revised yet: rules for prose do not apply. Remove a page here when it is revised.
 const UNREVISED: [&str; 0] = [];
 
@@ -89,6 +91,9 @@ pub fn check_workspace(root: &Path) -> io::Result<Report> {
 /// Checks one file whose path from the root is `name`.
 pub fn check_text(name: &str, text: &str) -> Vec<Finding> {
     let mut findings = source::trailing_spaces(name, text);
+    if PICTURES.contains(&name) {
+        findings.extend(arrows::check_picture(name, text));
+    }
     if name.ends_with("/Cargo.toml") {
         findings.extend(arrows::check_manifest(name, text));
     } else if name.ends_with(".rs") {
