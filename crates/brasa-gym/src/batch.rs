@@ -267,15 +267,15 @@ impl GymVec {
 
     fn write_actions(&mut self, actions: ArrayView2<f32>) {
         let to = self.slabs.bytes_mut("actions");
-        match &self.spec.action {
-            Space::Box(space) => {
-                let bounds = space.low.iter().zip(&space.high).cycle();
-                for ((to, action), (low, high)) in to.chunks_exact_mut(4).zip(actions.iter()).zip(bounds) {
-                    to.copy_from_slice(&action.clamp(*low, *high).to_ne_bytes());
-                }
-            }
-            Space::Discrete(n) => write_indices(to, actions, std::slice::from_ref(n)),
-            Space::MultiDiscrete(heads) => write_indices(to, actions, heads),
+        let (heads, Some(space)) = (self.spec.action.heads(), self.spec.action.numbers()) else {
+            return write_indices(to, actions, self.spec.action.heads());
+        };
+        // Indices before them are exact in 32 bits, too.
+        let indices = heads.iter().map(|n| (0.0, (n - 1) as f32));
+        let numbers = space.low.iter().copied().zip(space.high.iter().copied());
+        let bounds = indices.chain(numbers).cycle();
+        for ((to, action), (low, high)) in to.chunks_exact_mut(4).zip(actions.iter()).zip(bounds) {
+            to.copy_from_slice(&action.clamp(low, high).to_ne_bytes());
         }
     }
 

@@ -26,7 +26,8 @@ pub struct GymConfig {
     pub id: String,
     /// Keyword arguments of `gymnasium.make`. Default: none.
     pub kwargs: BTreeMap<String, PyValue>,
-    /// Modules to import before, which register environments: `ale_py`. The current folder is searched too. Default: none.
+    /// What to import before, because it registers environments: modules, `ale_py`, which the current folder may hold too, or files,
+    /// `examples/minatar.py`. Default: none.
     pub import: Vec<String>,
     /// Wrappers around each environment, the innermost first. Default: none.
     pub wrappers: Vec<GymWrapper>,
@@ -140,12 +141,12 @@ impl GymConfig {
         field::duration_secs("timeout_secs", self.timeout_secs)?;
         field::positive("action_bound", f64::from(self.action_bound.unwrap_or(1.0)))?;
         for module in &self.import {
-            field::rule(!module.is_empty(), "import", "must name modules", "\"\"")?;
+            field::rule(!module.is_empty(), "import", "must name modules or files", "\"\"")?;
         }
         for wrapper in &self.wrappers {
             let parts: Vec<&str> = wrapper.name.split(':').collect();
             let kept = matches!(parts[..], [module, class] if !module.is_empty() && !class.is_empty());
-            field::rule(kept, "wrappers.name", "must be `module:Class`", &wrapper.name)?;
+            field::rule(kept, "wrappers.name", "must be `module:Class` or `file.py:Class`", &wrapper.name)?;
         }
         Ok(())
     }
@@ -238,7 +239,10 @@ mod tests {
         assert_eq!(message(config), "`action_bound` must be finite and above 0, got inf");
         let wrapper = GymWrapper { name: "FlattenObservation".into(), kwargs: BTreeMap::new() };
         let config = GymConfig { wrappers: vec![wrapper], ..valid };
-        assert_eq!(message(config), "`wrappers.name` must be `module:Class`, got FlattenObservation");
+        assert_eq!(
+            message(config),
+            "`wrappers.name` must be `module:Class` or `file.py:Class`, got FlattenObservation"
+        );
         let error = toml::from_str::<GymConfig>("id = \"CartPole-v1\"\nworkers = 3").expect_err("a misspelled setting");
         assert!(error.to_string().contains("unknown field `workers`"), "{error}");
     }

@@ -58,14 +58,15 @@ enum Action {
     Box(Bounds),
     Discrete(usize),
     MultiDiscrete(Vec<usize>),
+    Hybrid(Vec<usize>, Bounds),
 }
 
 impl Bounds {
     /// The space; `bound` replaces infinite bounds.
-    fn space(&self, bound: f32) -> Space {
+    fn space(&self, bound: f32) -> BoxSpace {
         let or = |bounds: &[Option<f32>], other: f32| bounds.iter().map(|bound| bound.unwrap_or(other)).collect();
         let (low, high) = (or(&self.low, -bound), or(&self.high, bound));
-        Space::Box(BoxSpace { low, high, names: self.names.clone(), shape: self.shape.clone() })
+        BoxSpace { low, high, names: self.names.clone(), shape: self.shape.clone() }
     }
 }
 
@@ -75,10 +76,12 @@ impl Description {
     /// # Errors
     /// [`GymError::Space`] for a space that `brasa_env` refuses.
     pub(crate) fn spec(&self, config: &GymConfig, n_envs: usize) -> Result<EnvSpec, GymError> {
+        let bound = config.action_bound.unwrap_or(f32::INFINITY);
         let action = match &self.action {
-            Action::Box(bounds) => bounds.space(config.action_bound.unwrap_or(f32::INFINITY)),
+            Action::Box(bounds) => Space::Box(bounds.space(bound)),
             Action::Discrete(n) => Space::Discrete(*n),
             Action::MultiDiscrete(heads) => Space::MultiDiscrete(heads.clone()),
+            Action::Hybrid(heads, bounds) => Space::Hybrid { heads: heads.clone(), numbers: bounds.space(bound) },
         };
         let spec = EnvSpec {
             mask: self.has_mask.then(MaskSpec::default),
@@ -86,7 +89,7 @@ impl Description {
             steps_in_parallel: true,
             // Wrappers may change rewards, but not returns.
             keeps_episodes: !config.wrappers.is_empty(),
-            ..EnvSpec::new(self.obs.space(f32::INFINITY), action, n_envs)
+            ..EnvSpec::new(Space::Box(self.obs.space(f32::INFINITY)), action, n_envs)
         };
         let refused = |rule: String| GymError::Space { id: config.id.clone(), rule };
         if spec.obs.width() == 0 || spec.action.width() == 0 {

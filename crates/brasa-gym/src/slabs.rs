@@ -10,7 +10,7 @@ mod sealed;
 use memmap2::MmapMut;
 use tempfile::NamedTempFile;
 
-use brasa_env::{EnvSpec, Space};
+use brasa_env::EnvSpec;
 
 use crate::GymError;
 
@@ -35,7 +35,7 @@ impl Layout {
     /// The arrays of the environments of `spec`.
     pub(crate) fn new(spec: &EnvSpec) -> Self {
         let (n_envs, obs_width, flags) = (spec.n_envs, spec.obs.width(), spec.mask_width());
-        let discrete = !matches!(spec.action, Space::Box(_));
+        let discrete = spec.action.numbers().is_none();
         let sizes = [
             ("actions", spec.action.width(), if discrete { 8 } else { 4 }),
             ("seeds", 1, 8),
@@ -210,7 +210,7 @@ fn fill(mut file: &File, size: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brasa_env::MaskSpec;
+    use brasa_env::{MaskSpec, Space};
 
     fn obs(width: usize) -> Space {
         Space::uniform_box(-1.0, 1.0, (0..width).map(|i| i.to_string()))

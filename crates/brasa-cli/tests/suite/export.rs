@@ -7,7 +7,7 @@ use crate::common;
 
 use std::path::Path;
 
-use brasa::core::export::{ExportedPolicy, Layer, NO_ACTION, Output};
+use brasa::contracts::export::{ExportedPolicy, Layer, NO_ACTION, Output};
 use brasa::device::open_named;
 use brasa::env::{BatchSlabs, named_rng};
 use brasa::experiment::LoadedPolicy;

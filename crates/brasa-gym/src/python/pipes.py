@@ -11,7 +11,7 @@ os.dup2(2, 1)
 sys.stdout.reconfigure(line_buffering=True)
 
 import copyreg
-import importlib
+import importlib.util
 import io
 import json
 import math

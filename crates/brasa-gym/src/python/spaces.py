@@ -167,25 +167,30 @@ class Actions:
         self.is_leaf = kind_of(space) not in ("Dict", "Tuple")
         if not self.leaves:
             refuse_space("the action has no parts")
-        discrete = {leaf.heads is not None for leaf in self.leaves}
-        if len(discrete) > 1:
-            refuse_space("the action has discrete and continuous parts, which no policy can act in together")
-        self.discrete = discrete.pop()
+        self.choices = [leaf for leaf in self.leaves if leaf.heads is not None]
+        self.numbers = [leaf for leaf in self.leaves if leaf.heads is None]
         self.width = sum(leaf.width for leaf in self.leaves)
+        # A row has the choices first.
+        self.first_of, first = {}, 0
+        for leaf in self.choices + self.numbers:
+            self.first_of[leaf] = first
+            first += leaf.width
 
     def describe(self, space):
-        if not self.discrete:
-            part = lambda name: [value for leaf in self.leaves for value in getattr(leaf, name)]
-            return {"box": {"names": part("names"), "low": part("low"), "high": part("high")}}
-        heads = [head for leaf in self.leaves for head in leaf.heads]
-        return {"discrete": heads[0]} if kind_of(space) == "Discrete" else {"multi_discrete": heads}
+        heads = [head for leaf in self.choices for head in leaf.heads]
+        if not self.numbers:
+            return {"discrete": heads[0]} if kind_of(space) == "Discrete" else {"multi_discrete": heads}
+        part = lambda name: [value for leaf in self.numbers for value in getattr(leaf, name)]
+        box = {"names": part("names"), "low": part("low"), "high": part("high")}
+        return {"hybrid": [heads, box]} if heads else {"box": box}
 
     def of(self, rows):
         """The actions of all rows."""
         if self.is_leaf:
             return self.leaves[0].many(rows)
-        values, first = [], 0
+        values = []
         for leaf in self.leaves:
-            values.append(leaf.many(rows[:, first : first + leaf.width]))
-            first += leaf.width
+            first = self.first_of[leaf]
+            part = rows[:, first : first + leaf.width]
+            values.append(leaf.many(part if leaf.heads is None else part.astype(np.int64, copy=False)))
         return [self.tree(values, env) for env in range(len(rows))]

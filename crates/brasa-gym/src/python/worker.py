@@ -127,10 +127,21 @@ def raw_rewards_of(env):
 
 
 def import_named(module):
+    """A module, or a file as a module."""
     try:
-        return importlib.import_module(module)
+        return import_file(module) if module.endswith(".py") else importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise Refused("missing", str(error), package=(error.name or module).split(".")[0])
+
+
+def import_file(path):
+    # Not the name of the file: it may be that of a package which the file wraps. Saved environments name it.
+    name = "file_" + os.path.basename(path)[: -len(".py")]
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 def make(name, kwargs):
@@ -167,7 +178,7 @@ class Worker:
         # Every environment is reset once before anything is known of masks and of saving.
         for self.at, env in enumerate(ENVS):
             obs, info = env.reset(seed=0)
-        self.mask_from = self.find_masks(ENVS[-1], info) if self.actions.discrete else None
+        self.mask_from = self.find_masks(ENVS[-1], info) if self.actions.choices else None
         self.at = 0
         if renders:
             # An environment that cannot is found out before anything is written.
@@ -247,7 +258,7 @@ class Worker:
             whole = memory[offset : offset + size].view(np.ndarray).view(dtype)
             return whole.reshape(layout["n_envs"], columns)[rows]
 
-        self.rows = slab("actions", np.int64 if self.actions.discrete else np.float32)
+        self.rows = slab("actions", np.float32 if self.actions.numbers else np.int64)
         self.seeds = slab("seeds", np.int64)[:, 0]
         self.rewards = slab("rewards", np.float64)[:, 0]
         self.raw_rewards = slab("raw_rewards", np.float64)

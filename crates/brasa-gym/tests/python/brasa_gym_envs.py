@@ -83,7 +83,7 @@ class Parts(gymnasium.Env):
         choices = {
             "discrete": {"a": spaces.Discrete(3, start=1), "b": spaces.MultiBinary(2), "c": spaces.MultiDiscrete([2, 4])},
             "boxes": {"x": spaces.Box(-1.0, 1.0, (2,)), "y": spaces.Box(0.0, 0.1, (1, 2), np.float64)},
-            "mixed": {"a": spaces.Discrete(3), "x": spaces.Box(-1.0, 1.0, (2,))},
+            "mixed": {"a": spaces.Box(-1.0, 1.0, (2,)), "b": spaces.Discrete(3), "c": spaces.Discrete(2, start=4)},
             "integers": {"x": spaces.Box(0, 5, (2,), np.int64)},
             "unbounded": {"x": spaces.Box(-np.inf, np.inf, (1,)), "y": spaces.Box(0.0, 1.0, (1,))},
         }

@@ -5,8 +5,8 @@ as rows of numbers). Prints a list with one entry per environment: its first obs
 reset, the one after it, reward, terminated and truncated. Observations are flattened by Gymnasium.
 """
 
-import importlib
 import json
+import runpy
 import sys
 
 import gymnasium
@@ -16,8 +16,8 @@ from gymnasium import spaces
 
 def main():
     task = json.load(sys.stdin)
-    for module in task["import"]:
-        importlib.import_module(module)
+    for file in task["import"]:
+        runpy.run_path(file)
     print(json.dumps([record(task, env) for env in range(len(task["seeds"]))]))
 
 

@@ -7,7 +7,7 @@ use brasa_env::{
     BatchSlabs, EnvBatch, EnvSpec, Executor, MaskSpec, Space, check_env, execute, named_rng, random_actions,
 };
 use brasa_gym::{GymConfig, GymVec, PyValue};
-use common::{config, has_package, own, play, python};
+use common::{config, has_package, own, play, python, script};
 use ndarray::Array2;
 
 fn check(config: &GymConfig, n_steps: usize) {
@@ -43,7 +43,7 @@ fn spaces_of_every_kind() {
     check(&own("brasa/Rooms-v0", &[]), 60);
     check(&own("brasa/Masked-v0", &[]), 60);
     // It raises if an action is not in its space.
-    for kind in ["discrete", "boxes"] {
+    for kind in ["discrete", "boxes", "mixed"] {
         let mut batch = GymVec::new(&own("brasa/Parts-v0", &[("kind", kind)]), 0..2).expect("the environments start");
         play(&mut batch, 1, 30).expect("every action is in its space");
     }
@@ -114,6 +114,12 @@ fn constants_follow_from_the_spaces() {
     assert_eq!(obs.names, names);
     assert_eq!((obs.high[5], obs.low[18], obs.high[2]), (255.0, -1.0, 1.0));
     assert_eq!(spec(&own("brasa/Parts-v0", &[("kind", "discrete")])).action, Space::MultiDiscrete(vec![3, 2, 2, 2, 4]));
+    // A row has the choices first; the box is in front of them in the `Dict`.
+    let mixed = spec(&own("brasa/Parts-v0", &[("kind", "mixed")])).action;
+    assert_eq!(
+        (mixed.heads(), mixed.names()),
+        (&[3, 2][..], ["choice_0", "choice_1", "a_0", "a_1"].map(String::from).to_vec())
+    );
 
     let unbounded = own("brasa/Parts-v0", &[("kind", "unbounded")]);
     let action = |config: &GymConfig| match spec(config).action {
@@ -137,6 +143,14 @@ fn actions_are_clipped_to_their_bounds() {
     let actions = Array2::from_shape_vec((1, 4), vec![-7.0, 0.25, 1e9, -1e9]).expect("four numbers");
     batch.step(actions.view(), &mut slabs).expect("it runs");
     assert_eq!(slabs.obs.row(0).to_vec(), [-1.0, 0.25, 0.1, 0.0]);
+    // Choices are written before numbers, whatever the order of their keys.
+    let mut batch = GymVec::new(&own("brasa/Parts-v0", &[("kind", "mixed")]), 0..1).expect("the environments start");
+    let mut slabs = BatchSlabs::new(batch.spec());
+    batch.reset(0, &mut slabs).expect("it starts");
+    let actions = Array2::from_shape_vec((1, 4), vec![2.0, 1.0, -7.0, 0.25]).expect("four numbers");
+    batch.step(actions.view(), &mut slabs).expect("it runs");
+    // Box `a`, one-hot `b` of three, one-hot `c` of two.
+    assert_eq!(slabs.obs.row(0).to_vec(), [-1.0, 0.25, 0.0, 0.0, 1.0, 0.0, 1.0]);
 }
 
 #[test]
@@ -149,8 +163,8 @@ fn arguments_and_wrappers_arrive() {
     let plain = GymVec::new(&config, 0..2).expect("the environments start");
     assert_eq!(plain.spec().mask, None);
     drop(plain);
-    let toml = "[[wrappers]]\nname = 'brasa_gym_envs:Scaled'\nkwargs = { factor = 4.0 }";
-    let wrapped: GymConfig = toml::from_str(toml).expect("it is valid");
+    let toml = format!("[[wrappers]]\nname = '{}:Scaled'\nkwargs = {{ factor = 4.0 }}", script("brasa_gym_envs.py"));
+    let wrapped: GymConfig = toml::from_str(&toml).expect("it is valid");
     let (one, _) = play(&mut GymVec::new(&config, 0..2).expect("the environments start"), 1, 20).expect("they run");
     config.wrappers = wrapped.wrappers;
     let (four, _) = play(&mut GymVec::new(&config, 0..2).expect("the environments start"), 1, 20).expect("they run");
@@ -166,9 +180,11 @@ fn returns_are_those_before_the_wrappers() {
         return;
     }
     let rooms = own("brasa/Rooms-v0", &[]);
-    let toml = "[[wrappers]]\nname = 'gymnasium.wrappers:NormalizeReward'\n[[wrappers]]\nname = 'brasa_gym_envs:Scaled'\n\
-        kwargs = { factor = -4.0 }";
-    let GymConfig { wrappers, .. } = toml::from_str(toml).expect("it is valid");
+    let toml = format!(
+        "[[wrappers]]\nname = 'gymnasium.wrappers:NormalizeReward'\n[[wrappers]]\nname = '{}:Scaled'\nkwargs = {{ factor = -4.0 }}",
+        script("brasa_gym_envs.py")
+    );
+    let GymConfig { wrappers, .. } = toml::from_str(&toml).expect("it is valid");
     let wrapped = GymConfig { wrappers, ..rooms.clone() };
     let episodes = |config: &GymConfig| {
         let batch = GymVec::new(config, 0..2).expect("the environments start");

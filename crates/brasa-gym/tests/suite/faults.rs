@@ -62,6 +62,8 @@ fn interpreters_and_packages_that_are_missing() {
         &refused(&missing),
         &["`CartPole-v1`", "No module named 'no_such_package'", "-m pip install 'no_such_package'`"],
     );
+    let missing = GymConfig { import: vec!["/nowhere/envs.py".into()], ..config.clone() };
+    assert_has(&refused(&missing), &["`CartPole-v1`: make raised FileNotFoundError", "'/nowhere/envs.py'"]);
 
     let error = refused(&GymConfig { python: Some(script("without-packages.sh")), ..config });
     assert_has(&error, &["lacks a package: No module named 'gymnasium'", "-m pip install 'gymnasium'`"]);
@@ -81,7 +83,6 @@ fn ids_and_spaces_that_are_refused() {
         &["`brasa/Worded-v0`: the observation `mission` is a `Text`, which has no fixed number of values"],
     );
     let parts = |kind: &str| refused(&own("brasa/Parts-v0", &[("kind", kind)]));
-    assert_has(&parts("mixed"), &["`brasa/Parts-v0`: the action has discrete and continuous parts"]);
     assert_has(&parts("integers"), &["the action `x` is a `Box` of int64"]);
     let error = refused(&GymConfig {
         kwargs: [("speed".to_owned(), brasa_gym::PyValue::Int(3))].into(),

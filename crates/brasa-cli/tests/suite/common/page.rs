@@ -31,10 +31,8 @@ pub fn train_rendered_gymnasium(dir: &Path) -> Option<PathBuf> {
         eprintln!("SKIPPED: {python} has no gymnasium; set BRASA_PYTHON to a Python with gymnasium");
         return None;
     }
-    let modules = concat!(env!("CARGO_MANIFEST_DIR"), "/../brasa-gym/tests/python/with-modules.sh");
-    let scenario = format!(
-        "[scenario.gymnasium]\nid = \"brasa/Rendered-v0\"\nimport = [\"brasa_gym_envs\"]\npython = \"{modules}\"\nn_workers = 1\n"
-    );
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../brasa-gym/tests/python/brasa_gym_envs.py");
+    let scenario = format!("[scenario.gymnasium]\nid = \"brasa/Rendered-v0\"\nimport = [\"{file}\"]\nn_workers = 1\n");
     Some(train(dir, &format!("{scenario}{SMALL}")))
 }
 

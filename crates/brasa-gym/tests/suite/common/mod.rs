@@ -47,7 +47,7 @@ pub fn config(id: &str) -> GymConfig {
 /// Settings of an environment of `tests/python`.
 pub fn own(id: &str, kwargs: &[(&str, &str)]) -> GymConfig {
     let kwargs = kwargs.iter().map(|(key, value)| ((*key).to_owned(), PyValue::Text((*value).to_owned()))).collect();
-    GymConfig { python: Some(script("with-modules.sh")), import: vec!["brasa_gym_envs".into()], kwargs, ..config(id) }
+    GymConfig { import: vec![script("brasa_gym_envs.py")], kwargs, ..config(id) }
 }
 
 /// Plays `n_steps` random steps after a reset with `seed`; the slabs after the reset and every step, and the actions.
