@@ -9,7 +9,7 @@
 //!
 //! All episodes end by termination.
 
-use brasa_env::{Env, EnvRng, EnvSpec, Space, Step, option_index};
+use brasa_env::{BoxSpace, Env, EnvRng, EnvSpec, Space, Step, option_index};
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 
@@ -473,6 +473,72 @@ impl Env for MultiDiscreteIdentity {
     }
 }
 
+/// One step: the observation is one of two symbols (one-hot) and a target in [-1, 1]; the action is a choice and a number. The reward is 1 for the
+/// choice that repeats the symbol, 0 for the other, minus the squared distance of the number from the target.
+///
+/// The optimal policy repeats both and has value 1. Parts of an action that are mixed up cannot solve it.
+///
+/// ```
+/// use brasa_classic::probe::HybridIdentity;
+/// use brasa_env::{Env, episode_rng};
+/// use ndarray::{Array1, array};
+///
+/// let (mut env, mut obs, mut rng) = (HybridIdentity::default(), Array1::zeros(3), episode_rng(0, 0, 0));
+/// env.reset(&mut rng, obs.view_mut());
+/// let (symbol, target) = env.state();
+/// let action = array![symbol as f32, target];
+/// assert_eq!(env.step(action.view(), &mut rng, obs.view_mut()).reward, 1.0);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct HybridIdentity {
+    state: (usize, f32),
+}
+
+impl HybridIdentity {
+    fn observe(&self, mut obs: ArrayViewMut1<f32>) {
+        let (symbol, target) = self.state;
+        obs.fill(0.0);
+        (obs[symbol], obs[2]) = (1.0, target);
+    }
+}
+
+impl Env for HybridIdentity {
+    type State = (usize, f32);
+
+    fn obs_space(&self) -> Space {
+        Space::named_box([("symbol_0", 0.0, 1.0), ("symbol_1", 0.0, 1.0), ("target", -1.0, 1.0)])
+    }
+
+    fn action_space(&self) -> Space {
+        let numbers = BoxSpace { low: vec![-1.0], high: vec![1.0], names: vec!["answer".into()], shape: vec![] };
+        Space::Hybrid { heads: vec![2], numbers }
+    }
+
+    fn truncation_interval(&self) -> u64 {
+        EnvSpec::NEVER
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+        self.state = (rng.random_range(0..2), 2.0 * rng.random::<f32>() - 1.0);
+        self.observe(obs);
+    }
+
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
+        self.observe(obs);
+        let (symbol, target) = self.state;
+        let is_right = option_index(action, 0, 2) == symbol;
+        end(f32::from(is_right) - (action[1].clamp(-1.0, 1.0) - target).powi(2))
+    }
+
+    fn state(&self) -> (usize, f32) {
+        self.state
+    }
+
+    fn set_state(&mut self, state: (usize, f32)) {
+        self.state = state;
+    }
+}
+
 /// `delay` steps after a cue, which is -1 or 1 and is observed at the first step alone, the action must repeat it: 0 or 1. The reward is 1 if it
 /// does; all other rewards are 0.
 ///
@@ -691,6 +757,9 @@ mod tests {
             array![head(0..2), head(2..5), head(5..9)]
         };
         assert_eq!(mean_return(MultiDiscreteIdentity::default(), 50, repeat), 1.0);
+        let both = |obs: &Array1<f32>| array![obs[1], obs[2]];
+        assert_eq!(mean_return(HybridIdentity::default(), 50, both), 1.0);
+        assert!((mean_return(HybridIdentity::default(), 5000, |_| array![0.0, 0.0]) - 1.0 / 6.0).abs() < 0.05);
         assert_eq!(mean_return(MaskedIdentity::new(4), 50, |obs| array![((hot(obs) + 1) % 4) as f32]), 1.0);
         assert_eq!(mean_return(MaskedIdentity::new(4), 50, |obs| array![hot(obs) as f32]), 10.0);
     }

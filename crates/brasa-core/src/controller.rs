@@ -86,12 +86,14 @@ where
         state: &mut PolicyState,
         mut actions: ArrayViewMut2<f32>,
     ) -> Result<(), EnvError> {
-        let (decided, unknown) = self.decide_known(view, state);
+        let (mut decided, unknown) = self.decide_known(view, state);
         if let Some((row, reason)) = unknown {
             return Err(EnvError::NoAction { env: row / self.spec.n_agents, reason });
         }
-        let is_choice = self.spec.action.n_actions() > 0;
-        let decided = decided.mapv(|action| if is_choice && action == NO_ACTION { f32::NAN } else { action });
+        for mut row in decided.rows_mut() {
+            let choices = row.iter_mut().take(self.spec.action.heads().len());
+            choices.filter(|choice| **choice == NO_ACTION).for_each(|choice| *choice = f32::NAN);
+        }
         crate::host_env::check_actions(decided.view(), self.spec.n_agents)?;
         actions.assign(&decided);
         Ok(())
@@ -149,17 +151,14 @@ where
         let seen = own.as_ref().unwrap_or(view);
         let obs = P::Obs::assemble(ObsParts::upload(&self.spec, seen, &self.device));
         let mut actions = self.act_on(obs, state);
-        let is_choice = self.spec.action.n_actions() > 0;
-        let none = if is_choice { NO_ACTION } else { f32::NAN };
         for Unknown { row, head, .. } in &unknown {
             match head {
-                Some(head) => actions[[*row, *head]] = none,
-                None => actions.row_mut(*row).fill(none),
+                Some(head) => actions[[*row, *head]] = f32::NAN,
+                None => actions.row_mut(*row).fill(f32::NAN),
             }
         }
-        if is_choice {
-            actions.mapv_inplace(|action| if action.is_nan() { NO_ACTION } else { action });
-        }
+        let mut choices = actions.slice_mut(s![.., ..self.spec.action.heads().len()]);
+        choices.mapv_inplace(|action| if action.is_nan() { NO_ACTION } else { action });
         (actions, unknown.first().map(|unknown| (unknown.row, unknown.reason)))
     }
 

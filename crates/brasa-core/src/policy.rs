@@ -602,4 +602,9 @@ pub enum NoiseDistribution {
     Gumbel,
     /// Uniform in [0, 1).
     Uniform,
+    /// Standard Gumbel for the first numbers of a row, and standard normal for the others: for choices with real numbers.
+    GumbelThenNormal {
+        /// How many numbers of a row are Gumbel.
+        n_gumbel: usize,
+    },
 }

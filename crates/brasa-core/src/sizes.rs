@@ -38,6 +38,8 @@ pub enum ActionSizes {
     Choices(Vec<usize>),
     /// As many numbers.
     Numbers(usize),
+    /// Choices, and as many numbers behind them.
+    Both(Vec<usize>, usize),
 }
 
 impl ActionSizes {
@@ -47,17 +49,20 @@ impl ActionSizes {
             Space::Discrete(n) => Self::Choices(vec![*n]),
             Space::MultiDiscrete(heads) => Self::Choices(heads.clone()),
             Space::Box(space) => Self::Numbers(space.low.len()),
+            Space::Hybrid { heads, numbers } => Self::Both(heads.clone(), numbers.low.len()),
         }
     }
 
     fn in_words(&self) -> String {
+        let choices = |heads: &[usize]| match heads {
+            [n] => format!("one of {n} actions"),
+            heads => format!("choices among {heads:?} actions"),
+        };
+        let numbers = |n: usize| if n == 1 { "1 number".into() } else { format!("{n} numbers") };
         match self {
-            Self::Choices(heads) => match &heads[..] {
-                [n] => format!("one of {n} actions"),
-                heads => format!("choices among {heads:?} actions"),
-            },
-            Self::Numbers(1) => "1 number".into(),
-            Self::Numbers(n) => format!("{n} numbers"),
+            Self::Choices(heads) => choices(heads),
+            Self::Numbers(n) => numbers(*n),
+            Self::Both(heads, n) => format!("{} with {}", choices(heads), numbers(*n)),
         }
     }
 }
@@ -100,6 +105,8 @@ mod tests {
             refused(sizes(8, ActionSizes::Choices(vec![9]))),
             "invalid space: the actions of the network are one of 9 actions, those of the environments one of 4 actions"
         );
+        let both = ActionSizes::Both(vec![2, 2], 1);
+        assert!(refused(sizes(8, both)).contains("choices among [2, 2] actions with 1 number"));
         assert!(refused(sizes(8, ActionSizes::Numbers(1))).contains("are 1 number, those"));
         assert!(refused(sizes(8, ActionSizes::Choices(vec![2, 2]))).contains("choices among [2, 2] actions"));
     }

@@ -194,16 +194,13 @@ pub fn random_actions(
 ) -> Result<(), EnvError> {
     let is_legal = |row: usize, option: usize| mask.ncols() == 0 || mask[[row, option / spec.actions_per_flag()]] > 0.0;
     for (row, mut action) in actions.rows_mut().into_iter().enumerate() {
-        match &spec.action {
-            Space::Box(space) => space.sample(10.0, rng, &mut action),
-            Space::Discrete(n) => action[0] = legal_option(row, |option| is_legal(row, option), *n, rng)?,
-            Space::MultiDiscrete(heads) => {
-                let mut first = 0;
-                for (x, n) in action.iter_mut().zip(heads) {
-                    *x = legal_option(row, |option| is_legal(row, first + option), *n, rng)?;
-                    first += n;
-                }
-            }
+        let (heads, mut first) = (spec.action.heads(), 0);
+        for (x, n) in action.iter_mut().zip(heads) {
+            *x = legal_option(row, |option| is_legal(row, first + option), *n, rng)?;
+            first += n;
+        }
+        if let Some(numbers) = spec.action.numbers() {
+            numbers.sample(10.0, rng, action.iter_mut().skip(heads.len()));
         }
     }
     Ok(())

@@ -35,9 +35,9 @@ pub struct EpisodeSeries {
 impl EpisodeSeries {
     fn new(spec: &EnvSpec) -> Self {
         let columns = |space: &Space, what: &str| -> Vec<String> {
-            match space {
-                Space::Box(space) => space.all_names(),
-                _ => (0..space.width()).map(|i| format!("{what}_{i}")).collect(),
+            match space.numbers() {
+                Some(_) => space.names(),
+                None => (0..space.width()).map(|i| format!("{what}_{i}")).collect(),
             }
         };
         let mut names = vec!["reward".to_owned()];

@@ -41,20 +41,15 @@ impl RandomController {
 impl Controller for RandomController {
     fn act(&mut self, view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
         for (row, (mut action, rng)) in actions.rows_mut().into_iter().zip(&mut self.rngs).enumerate() {
-            let heads = match &self.action {
-                Space::Box(space) => {
-                    space.sample(1e3, rng, &mut action);
-                    continue;
-                }
-                Space::Discrete(n) => std::slice::from_ref(n),
-                Space::MultiDiscrete(heads) => heads,
-            };
-            let (mask, mut first) = (view.mask.row(row), 0);
+            let (heads, mask, mut first) = (self.action.heads(), view.mask.row(row), 0);
             for (slot, n) in action.iter_mut().zip(heads) {
                 let is_legal = |option: &usize| mask.get(first + option).is_none_or(|legal| *legal > 0.0);
                 let legal: Vec<usize> = (0..*n).filter(is_legal).collect();
                 *slot = if legal.is_empty() { 0.0 } else { legal[rng.random_range(0..legal.len())] as f32 };
                 first += n;
+            }
+            if let Some(numbers) = self.action.numbers() {
+                numbers.sample(1e3, rng, action.iter_mut().skip(heads.len()));
             }
         }
         Ok(())

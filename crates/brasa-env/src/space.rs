@@ -28,6 +28,23 @@ pub enum Space {
     Discrete(usize),
     /// Several independent choices; head `i` has `heads[i]` actions.
     MultiDiscrete(Vec<usize>),
+    /// Choices and real numbers together: a row has the indices of the choices first.
+    ///
+    /// ```
+    /// use brasa_env::{BoxSpace, Space};
+    ///
+    /// // A door that is shut, open or locked, and the power of a fan.
+    /// let power = BoxSpace { low: vec![0.0], high: vec![2.5], names: vec!["fan_kw".into()], shape: vec![] };
+    /// let action = Space::Hybrid { heads: vec![3], numbers: power };
+    /// assert!(action.contains(&[2.0, 1.5]) && !action.contains(&[2.0, 3.0]));
+    /// assert_eq!((action.width(), action.n_actions()), (2, 3));
+    /// ```
+    Hybrid {
+        /// Number of actions of each choice.
+        heads: Vec<usize>,
+        /// The real numbers.
+        numbers: BoxSpace,
+    },
 }
 
 /// A real vector whose components have bounds, and names or a shape.
@@ -150,9 +167,8 @@ impl Space {
     /// Numbers per row.
     pub fn width(&self) -> usize {
         match self {
-            Self::Box(space) => space.low.len(),
             Self::Discrete(_) => 1,
-            Self::MultiDiscrete(heads) => heads.len(),
+            _ => self.heads().len() + self.numbers().map_or(0, |numbers| numbers.low.len()),
         }
     }
 
@@ -161,8 +177,38 @@ impl Space {
         match self {
             Self::Box(_) => &[],
             Self::Discrete(n) => std::slice::from_ref(n),
-            Self::MultiDiscrete(heads) => heads,
+            Self::MultiDiscrete(heads) | Self::Hybrid { heads, .. } => heads,
         }
+    }
+
+    /// The real numbers, which follow the choices in a row; `None` if there are only choices.
+    ///
+    /// ```
+    /// use brasa_env::Space;
+    ///
+    /// let power = Space::uniform_box(-1.0, 1.0, ["power_kw"]);
+    /// assert_eq!(power.numbers().unwrap().names, ["power_kw"]);
+    /// assert_eq!(Space::Discrete(3).numbers(), None);
+    /// ```
+    pub fn numbers(&self) -> Option<&BoxSpace> {
+        match self {
+            Self::Box(numbers) | Self::Hybrid { numbers, .. } => Some(numbers),
+            Self::Discrete(_) | Self::MultiDiscrete(_) => None,
+        }
+    }
+
+    /// Names of the components of a row: `action` for one choice, `choice_0`, `choice_1` for several, then those of the numbers.
+    ///
+    /// ```
+    /// use brasa_env::Space;
+    ///
+    /// assert_eq!(Space::Discrete(3).names(), ["action"]);
+    /// assert_eq!(Space::MultiDiscrete(vec![3, 2]).names(), ["choice_0", "choice_1"]);
+    /// ```
+    pub fn names(&self) -> Vec<String> {
+        let choice = |head: usize| if self.heads().len() == 1 { "action".into() } else { format!("choice_{head}") };
+        let numbers = self.numbers().map_or_else(Vec::new, BoxSpace::all_names);
+        (0..self.heads().len()).map(choice).chain(numbers).collect()
     }
 
     /// Entries of the action mask: one per action of every head, 0 for a box.
@@ -172,14 +218,14 @@ impl Space {
 
     /// Whether `row` is in the space; bounds are included, NaN is not.
     pub fn contains(&self, row: &[f32]) -> bool {
-        row.len() == self.width()
-            && match self {
-                Self::Box(space) => {
-                    row.iter().zip(&space.low).zip(&space.high).all(|((x, low), high)| low <= x && x <= high)
-                }
-                Self::Discrete(n) => is_index(row[0], *n),
-                Self::MultiDiscrete(heads) => row.iter().zip(heads).all(|(x, n)| is_index(*x, *n)),
-            }
+        if row.len() != self.width() {
+            return false;
+        }
+        let (choices, rest) = row.split_at(self.heads().len());
+        choices.iter().zip(self.heads()).all(|(x, n)| is_index(*x, *n))
+            && self.numbers().is_none_or(|numbers| {
+                rest.iter().zip(&numbers.low).zip(&numbers.high).all(|((x, low), high)| low <= x && x <= high)
+            })
     }
 
     /// Rejects an invalid space.
@@ -189,36 +235,38 @@ impl Space {
     /// bound or is NaN, or a head has no action.
     pub fn validate(&self) -> Result<(), EnvError> {
         let fail = |rule: String| Err(EnvError::Space { rule });
+        if let Some(space) = self.numbers() {
+            let n_shaped = space.shape.iter().product::<usize>();
+            if !space.shape.is_empty() && n_shaped != space.low.len() {
+                return fail(format!(
+                    "a box of shape {:?} needs {n_shaped} lower bounds, got {}",
+                    space.shape,
+                    space.low.len()
+                ));
+            }
+            let is_named = !space.names.is_empty() || space.shape.is_empty();
+            if space.low.len() != space.high.len() || (is_named && space.low.len() != space.names.len()) {
+                return fail(format!(
+                    "a box needs as many lower bounds, upper bounds and names, got {}, {} and {}",
+                    space.low.len(),
+                    space.high.len(),
+                    space.names.len()
+                ));
+            }
+            for (index, (low, high)) in space.low.iter().zip(&space.high).enumerate() {
+                if low.is_nan() || high.is_nan() || low > high {
+                    let name = space.name(index);
+                    return fail(format!("bounds of `{name}` must be ordered, got {low} and {high}"));
+                }
+            }
+        }
         match self {
-            Self::Box(space) => {
-                let n_shaped = space.shape.iter().product::<usize>();
-                if !space.shape.is_empty() && n_shaped != space.low.len() {
-                    return fail(format!(
-                        "a box of shape {:?} needs {n_shaped} lower bounds, got {}",
-                        space.shape,
-                        space.low.len()
-                    ));
-                }
-                let is_named = !space.names.is_empty() || space.shape.is_empty();
-                if space.low.len() != space.high.len() || (is_named && space.low.len() != space.names.len()) {
-                    return fail(format!(
-                        "a box needs as many lower bounds, upper bounds and names, got {}, {} and {}",
-                        space.low.len(),
-                        space.high.len(),
-                        space.names.len()
-                    ));
-                }
-                for (index, (low, high)) in space.low.iter().zip(&space.high).enumerate() {
-                    if low.is_nan() || high.is_nan() || low > high {
-                        let name = space.name(index);
-                        return fail(format!("bounds of `{name}` must be ordered, got {low} and {high}"));
-                    }
-                }
-                Ok(())
+            Self::Hybrid { heads, numbers } if heads.is_empty() || numbers.low.is_empty() => {
+                fail("a hybrid space needs choices and numbers; others are a box or multi-discrete".into())
             }
             Self::Discrete(0) => fail("a discrete space needs at least one option, got 0".into()),
-            Self::MultiDiscrete(heads) if heads.is_empty() || heads.contains(&0) => {
-                fail(format!("every head of a multi-discrete space needs an option, got {heads:?}"))
+            Self::MultiDiscrete(heads) | Self::Hybrid { heads, .. } if heads.is_empty() || heads.contains(&0) => {
+                fail(format!("every choice of a space needs an option, got {heads:?}"))
             }
             _ => Ok(()),
         }
@@ -263,6 +311,15 @@ mod tests {
         assert!(!Space::Discrete(3).contains(&[0.5]));
         assert!(Space::MultiDiscrete(vec![2, 3]).contains(&[1.0, 2.0]));
         assert!(!Space::MultiDiscrete(vec![2, 3]).contains(&[2.0, 2.0]));
+        let numbers = BoxSpace { low: vec![0.0], high: vec![1.0], names: vec!["kw".into()], shape: vec![] };
+        let hybrid = Space::Hybrid { heads: vec![2, 3], numbers };
+        assert_eq!(hybrid.names(), ["choice_0", "choice_1", "kw"]);
+        for (row, inside) in [([1.0, 2.0, 0.5], true), ([2.0, 2.0, 0.5], false), ([1.0, 2.0, 1.5], false)] {
+            assert_eq!(hybrid.contains(&row), inside, "{row:?}");
+        }
+        let without = Space::Hybrid { heads: vec![2], numbers: BoxSpace::default() };
+        let error = without.validate().expect_err("there are no numbers").to_string();
+        assert!(error.contains("needs choices and numbers"), "{error}");
     }
 
     #[test]

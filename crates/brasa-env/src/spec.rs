@@ -226,7 +226,7 @@ impl EnvSpec {
             return Err(EnvError::Argument(InvalidField::new("info_means", rule, format!("`{name}`"))));
         }
         let Some(MaskSpec { actions_per_flag }) = self.mask else { return Ok(()) };
-        if matches!(self.action, Space::Box(_)) {
+        if self.action.heads().is_empty() {
             return Err(EnvError::Space { rule: "a box of actions has no mask".into() });
         }
         if actions_per_flag == 0 || self.action.heads().iter().any(|n| n % actions_per_flag != 0) {

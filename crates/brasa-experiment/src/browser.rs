@@ -17,8 +17,8 @@ pub(crate) fn page(run: &Finished<'_>, policy: &ExportedPolicy) -> Result<String
     let spec = &run.experiment.spec;
     let (low, high) = bounds(&spec.action);
     let data = json!({
-        "obs_names": names(&spec.obs),
-        "action_names": names(&spec.action),
+        "obs_names": spec.obs.names(),
+        "action_names": spec.action.names(),
         "low": low,
         "high": high,
         "steps": recorded(run)?,
@@ -37,15 +37,6 @@ pub(crate) fn page(run: &Finished<'_>, policy: &ExportedPolicy) -> Result<String
 fn summary(experiment: &Experiment<'_>, policy: &ExportedPolicy) -> String {
     let agents = if policy.n_agents > 1 { format!(", {} agents", policy.n_agents) } else { String::new() };
     format!("{}, {} environment steps{agents}", experiment.algorithm.to_uppercase(), experiment.train.total_env_steps)
-}
-
-/// Names of the components of a space; a choice has one.
-fn names(space: &Space) -> Vec<String> {
-    match space {
-        Space::Box(space) => space.all_names(),
-        Space::Discrete(_) => vec!["action".into()],
-        Space::MultiDiscrete(heads) => (0..heads.len()).map(|i| format!("choice_{i}")).collect(),
-    }
 }
 
 /// Finite bounds of actions; JSON has no infinity.

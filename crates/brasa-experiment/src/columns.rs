@@ -29,22 +29,12 @@ const UNITS: [(&str, &str); 20] = [
 
 /// The columns of a space in their order. A choice has the bounds of its index.
 pub(crate) fn columns(space: &Space) -> Vec<Column> {
-    let choice = |(i, n): (usize, &usize), is_single: bool| Column {
-        name: if is_single { "action".into() } else { format!("choice_{i}") },
-        unit: None,
-        low: Some(0.0),
-        high: Some(n.saturating_sub(1) as f32),
-    };
-    match space {
-        Space::Box(space) => {
-            let finite = |bound: &f32| bound.is_finite().then_some(*bound);
-            let bounds = space.low.iter().zip(&space.high).map(|(low, high)| (finite(low), finite(high)));
-            let named = space.all_names().into_iter().zip(bounds);
-            named.map(|(name, (low, high))| Column { unit: unit(&name), name, low, high }).collect()
-        }
-        Space::Discrete(n) => vec![choice((0, n), true)],
-        Space::MultiDiscrete(heads) => heads.iter().enumerate().map(|head| choice(head, false)).collect(),
-    }
+    let choices = space.heads().iter().map(|n| (Some(0.0), Some(n.saturating_sub(1) as f32)));
+    let finite = |bound: &f32| bound.is_finite().then_some(*bound);
+    let numbers = space.numbers().into_iter().flat_map(|numbers| numbers.low.iter().zip(&numbers.high));
+    let bounds = choices.chain(numbers.map(|(low, high)| (finite(low), finite(high))));
+    let named = space.names().into_iter().zip(bounds);
+    named.map(|(name, (low, high))| Column { unit: unit(&name), name, low, high }).collect()
 }
 
 /// The unit that a name ends with, such as kWh of `import_kwh`.

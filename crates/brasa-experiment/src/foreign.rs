@@ -35,6 +35,10 @@ impl LoadedPolicy {
             Space::Discrete(n) => Output::Choice { heads: vec![*n] },
             Space::MultiDiscrete(heads) => Output::Choice { heads: heads.clone() },
             Space::Box(_) => Output::Real,
+            Space::Hybrid { .. } => {
+                let rule = "exported policies have choices or numbers, the environments have both";
+                return Err(ExperimentError::Input(format!("the policy does not fit: {rule}")));
+            }
         };
         let refuse = |of: &str, needed: &dyn std::fmt::Debug, got: &dyn std::fmt::Debug| {
             Err(ExperimentError::Input(format!("the policy does not fit: {of} must be {needed:?}, got {got:?}")))

@@ -76,7 +76,7 @@ impl Domain {
     }
 
     /// A value without regard to earlier ones.
-    pub fn random(self, rng: &mut impl Rng) -> f64 {
+    pub fn random(self, rng: &mut (impl Rng + ?Sized)) -> f64 {
         let (low, high, _) = self.ends();
         self.value(low + (high - low) * rng.random::<f64>())
     }
@@ -95,7 +95,12 @@ impl Domain {
 /// let next = suggest(&domains, &good, &others, &mut named_rng(0, "search", 0));
 /// assert!(next[0] < 5.0);
 /// ```
-pub fn suggest<T: AsRef<[f64]>>(domains: &[Domain], good: &[T], others: &[T], rng: &mut impl Rng) -> Vec<f64> {
+pub fn suggest<T: AsRef<[f64]>>(
+    domains: &[Domain],
+    good: &[T],
+    others: &[T],
+    rng: &mut (impl Rng + ?Sized),
+) -> Vec<f64> {
     let (good, others) = (Parzen::new(domains, good), Parzen::new(domains, others));
     let candidates = (0..N_CANDIDATES).map(|_| {
         let trial = good.sample(rng);
@@ -194,7 +199,7 @@ impl Parzen {
     }
 
     /// A trial with this density.
-    pub fn sample(&self, rng: &mut impl Rng) -> Vec<f64> {
+    pub fn sample(&self, rng: &mut (impl Rng + ?Sized)) -> Vec<f64> {
         let kernel = pick(&self.weights, rng);
         let value = |(domain, factors): &(Domain, Factors)| match factors {
             Factors::Choices(rows) => pick(&rows[kernel], rng) as f64,
@@ -217,7 +222,7 @@ fn log_normal(domain: Domain, (mean, deviation): (f64, f64), value: f64) -> f64 
 }
 
 /// A normal number between the ends of `domain`.
-fn normal_between(domain: Domain, (mean, deviation): (f64, f64), rng: &mut impl Rng) -> f64 {
+fn normal_between(domain: Domain, (mean, deviation): (f64, f64), rng: &mut (impl Rng + ?Sized)) -> f64 {
     let (low, high, _) = domain.ends();
     let Ok(normal) = Normal::new(mean, deviation) else { return domain.random(rng) };
     // The mean is between the ends, and the deviation at most their distance: a third of all numbers or more is accepted.
@@ -279,7 +284,7 @@ fn mass(a: f64, b: f64) -> f64 {
 }
 
 /// An index with a probability of its weight.
-fn pick(weights: &[f64], rng: &mut impl Rng) -> usize {
+fn pick(weights: &[f64], rng: &mut (impl Rng + ?Sized)) -> usize {
     let mut rest = rng.random::<f64>();
     let is_it = |weight: &f64| {
         rest -= weight;

@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 use rand::Rng;
 
 use crate::action_bounds::scale;
-use crate::distribution::{categorical, gaussian};
+use crate::distribution::{categorical, gaussian, hybrid};
 use crate::gaussian_std::{self, GaussianStd};
 use crate::{Init, Linear, Mlp, NnError, StdKind};
 
@@ -40,13 +40,22 @@ pub enum Heads {
         /// Whether tanh squashes them.
         squash: bool,
     },
+    /// Logits of choices, then means of continuous actions, which are clipped to these bounds for the environment.
+    Hybrid {
+        /// Number of actions per choice.
+        heads: Vec<usize>,
+        /// Lower bounds.
+        low: Vec<f32>,
+        /// Upper bounds.
+        high: Vec<f32>,
+    },
 }
 
 impl Heads {
     /// The heads for a space of actions.
     ///
     /// # Errors
-    /// [`NnError::Space`] if `squash` has no finite bounds to scale to.
+    /// [`NnError::Space`] if `squash` has no finite bounds to scale to, or choices beside the numbers.
     pub fn new(action_space: &Space, squash: bool) -> Result<Self, NnError> {
         Ok(match action_space {
             Space::Discrete(n) => Self::Choice(vec![*n]),
@@ -59,6 +68,12 @@ impl Heads {
                 }
                 Self::Real { low: space.low.clone(), high: space.high.clone(), squash }
             }
+            Space::Hybrid { .. } if squash => {
+                return Err(NnError::Space("`squash` must be left out for choices together with numbers".into()));
+            }
+            Space::Hybrid { heads, numbers } => {
+                Self::Hybrid { heads: heads.clone(), low: numbers.low.clone(), high: numbers.high.clone() }
+            }
         })
     }
 
@@ -67,6 +82,15 @@ impl Heads {
         match self {
             Self::Choice(heads) => heads.iter().sum(),
             Self::Real { low, .. } => low.len(),
+            Self::Hybrid { heads, low, .. } => heads.iter().sum::<usize>() + low.len(),
+        }
+    }
+
+    /// Number of continuous actions.
+    pub(crate) fn n_numbers(&self) -> usize {
+        match self {
+            Self::Choice(_) => 0,
+            Self::Real { low, .. } | Self::Hybrid { low, .. } => low.len(),
         }
     }
 
@@ -75,6 +99,7 @@ impl Heads {
         let distribution = match self {
             Self::Choice(_) => NoiseDistribution::Gumbel,
             Self::Real { .. } => NoiseDistribution::Normal,
+            Self::Hybrid { heads, .. } => NoiseDistribution::GumbelThenNormal { n_gumbel: heads.iter().sum() },
         };
         NoiseSpec { width: self.outputs(), distribution, resample_every: 1 }
     }
@@ -83,7 +108,8 @@ impl Heads {
     pub(crate) fn choice(&self, mask: Option<&Tensor<2>>) -> Option<Tensor<1>> {
         match self {
             Self::Choice(heads) => mask.map(|mask| categorical::has_choice(mask.clone(), heads.len())),
-            Self::Real { .. } => None,
+            // There is always a number to choose.
+            Self::Real { .. } | Self::Hybrid { .. } => None,
         }
     }
 
@@ -92,16 +118,21 @@ impl Heads {
         match self {
             Self::Choice(heads) => ActionSizes::Choices(heads.clone()),
             Self::Real { low, .. } => ActionSizes::Numbers(low.len()),
+            Self::Hybrid { heads, low, .. } => ActionSizes::Both(heads.clone(), low.len()),
         }
     }
 
     /// See [`ActionHead::to_env`].
     pub(crate) fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
-        let Self::Real { low, high, squash } = self else { return action };
-        if *squash {
-            return scale(brasa_kernels::tanh(action), low, high);
+        match self {
+            Self::Choice(_) => action,
+            Self::Real { low, high, squash: true } => scale(brasa_kernels::tanh(action), low, high),
+            Self::Real { low, high, squash: false } => clipped(action, low, high),
+            Self::Hybrid { heads, low, high } => {
+                let [choices, numbers] = hybrid::parts(action, heads.len());
+                Tensor::cat(vec![choices, clipped(numbers, low, high)], 1)
+            }
         }
-        clipped(action, low, high)
     }
 }
 
@@ -191,6 +222,9 @@ impl ActionHeadConfig {
                 value,
             )?;
         }
+        let is_hybrid = matches!(heads, Heads::Hybrid { .. });
+        let rule = "must not be state-dependent for choices together with numbers";
+        field::rule(!is_hybrid || self.std != StdKind::StateDependent, "std", rule, self.std.name())?;
         let explores = self.sde_sample_freq.is_none() || self.std == StdKind::StateDependent;
         let rule = "must be left out: it has an effect with `std = \"state-dependent\"` alone";
         field::rule(explores, "sde_sample_freq", rule, freq(self.sde_sample_freq))
@@ -207,7 +241,7 @@ impl ActionHead {
         inputs: usize,
         action_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         let heads = Heads::new(action_space, config.squash)?;
         let output = Linear::new(inputs, heads.outputs(), config.init, device, rng);
@@ -221,7 +255,7 @@ impl ActionHead {
         heads: Heads,
         output: Linear,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         if !config.log_std_init.is_finite() {
             let value = config.log_std_init.to_string();
@@ -229,7 +263,7 @@ impl ActionHead {
         }
         config.check_effect(&heads)?;
         let gaussian_std = match &heads {
-            Heads::Real { low, .. } => {
+            Heads::Real { low, .. } | Heads::Hybrid { low, .. } => {
                 let widths = [inputs, low.len()];
                 Some(GaussianStd::new(config.std, widths, Some(config.log_std_init), config.init, device, rng))
             }
@@ -247,7 +281,7 @@ impl ActionHead {
     /// The noise of one row for sampling.
     pub fn noise(&self) -> NoiseSpec {
         match &self.heads {
-            Heads::Choice(_) => self.heads.noise(),
+            Heads::Choice(_) | Heads::Hybrid { .. } => self.heads.noise(),
             Heads::Real { low, .. } => self.std_of_real().noise(low.len(), self.resample_every),
         }
     }
@@ -292,6 +326,9 @@ impl ActionHead {
         };
         match &self.heads {
             Heads::Choice(heads) => categorical::draw(output, mask, noise, heads),
+            Heads::Hybrid { heads, .. } => {
+                hybrid::draw(output, self.std_of_real().log_std(&features), mask, noise, heads)
+            }
             Heads::Real { squash, .. } => {
                 let std = self.std_of_real();
                 let log_std = std.log_std(&features);
@@ -319,6 +356,9 @@ impl ActionHead {
         let output = self.output.forward(features.clone(), None);
         match &self.heads {
             Heads::Choice(heads) => categorical::evaluate(output, mask, action, heads),
+            Heads::Hybrid { heads, .. } => {
+                hybrid::evaluate(output, self.std_of_real().log_std(&features), mask, action, heads)
+            }
             Heads::Real { squash, .. } => {
                 let log_std = self.std_of_real().log_std(&features);
                 gaussian::evaluate(output, log_std, action, *squash)
@@ -339,19 +379,19 @@ impl ActionHead {
         gradient.splice(last..last, by_log_std);
     }
 
-    /// The head in the memory of the CPU. `None` where actions are squashed, the standard deviation depends on the features, or it is
+    /// The head in the memory of the CPU. `None` where actions are squashed or of both kinds, the standard deviation depends on the features, or it is
     /// elsewhere.
     pub(crate) fn on_host(&self) -> Option<HostHead> {
         let log_std = match &self.heads {
             Heads::Choice(_) => None,
-            Heads::Real { squash: true, .. } => return None,
+            Heads::Real { squash: true, .. } | Heads::Hybrid { .. } => return None,
             Heads::Real { squash: false, .. } => Some(HostTensor::of(self.std_of_real().independent()?)?),
         };
         Some(HostHead { heads: self.heads.clone(), log_std, scratch: RowSlopes::default() })
     }
 
     /// [`ActionHead::evaluate`] for outputs of the layer in the memory of the CPU: log-probabilities and entropies, and what gives their
-    /// derivatives. `None` where the standard deviation depends on the features, or is elsewhere.
+    /// derivatives. `None` for choices together with numbers, and where the standard deviation depends on the features or is elsewhere.
     pub(crate) fn evaluate_on_host(
         &self,
         output: &[f32],
@@ -391,6 +431,7 @@ impl ActionHead {
                 );
                 HeadSlopes::Real(slopes)
             }
+            Heads::Hybrid { .. } => return None,
         };
         Some((results, slopes))
     }
@@ -444,6 +485,7 @@ impl HostHead {
                 in_env.extend(clipped_rows(&action[from..], low, high));
             }
             (Heads::Real { .. }, None) => unreachable!("real actions always have a standard deviation"),
+            (Heads::Hybrid { .. }, _) => unreachable!("hybrid actions have no head in the memory of the CPU"),
             (Heads::Choice(heads), _) => {
                 categorical::draw_rows(&mut self.scratch, output, mask, Some(noise), heads, action, log_prob);
                 in_env.extend_from_slice(&action[from..]);

@@ -107,7 +107,7 @@ impl MlpActorCritic {
         obs_space: &Space,
         action_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         for (field, widths) in [
             ("shared_hidden", &config.shared_hidden),
@@ -209,7 +209,7 @@ impl Policy for MlpActorCritic {
     fn exported(&self) -> Option<ExportedPolicy> {
         let mut layers = Layers::default();
         self.shared.iter().chain([&self.actor]).for_each(|mlp| layers.mlp(mlp));
-        Some(layers.head(&self.actor_head))
+        layers.head(&self.actor_head)
     }
 }
 

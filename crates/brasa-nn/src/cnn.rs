@@ -211,7 +211,7 @@ impl Cnn {
         obs_space: &Space,
         orthogonal: bool,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         let image = Image::of(obs_space, channels)?;
         let convolution = |filters, kernel, stride| ConvolutionConfig { filters, kernel, stride, padding: 0 };

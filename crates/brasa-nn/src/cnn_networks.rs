@@ -8,6 +8,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::check_widths;
+use crate::q_network::n_actions;
 use crate::{
     Activation, ActorCriticModule, Channels, Cnn, CnnLayers, Heads, Init, Linear, Mlp, MlpConfig, ModuleActorCritic,
     NnError,
@@ -119,7 +120,7 @@ impl CnnActorCritic {
         config: &CnnActorCriticConfig,
         spec: &EnvSpec,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         check_widths("actor_hidden", &config.actor_hidden)?;
         check_widths("critic_hidden", &config.critic_hidden)?;
@@ -203,12 +204,9 @@ impl CnnQNetwork {
         obs_space: &Space,
         action_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
-        let Space::Discrete(n_actions) = *action_space else {
-            let rule = "this network estimates values of one discrete action, but actions are others";
-            return Err(NnError::Space(rule.into()));
-        };
+        let n_actions = n_actions(action_space)?;
         let body = Body::new(&config.layers, config.channels, &config.hidden, false, obs_space, device, rng)?;
         let head = Linear::new(body.outputs, n_actions, Init::FanIn, device, rng);
         Ok(Self { body, head, n_actions })
@@ -252,7 +250,7 @@ impl Body {
         orthogonal: bool,
         obs_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         check_widths("hidden", hidden)?;
         let cnn = Cnn::new(layers, channels, obs_space, orthogonal, device, rng)?;

@@ -80,7 +80,7 @@ impl DeterministicActor {
         obs_space: &Space,
         action_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         let bounds = ActionBounds::new(action_space)?;

@@ -88,8 +88,8 @@ impl Layers {
         self.push(Layer::Scale { factor, offset });
     }
 
-    /// The head of an actor, with its actions in the form of the environment.
-    pub(crate) fn head(mut self, head: &ActionHead) -> ExportedPolicy {
+    /// The head of an actor, with its actions in the form of the environment. `None` for choices together with numbers.
+    pub(crate) fn head(mut self, head: &ActionHead) -> Option<ExportedPolicy> {
         self.linear(head.output());
         let output = match head.heads() {
             Heads::Choice(heads) => Output::Choice { heads: heads.clone() },
@@ -102,8 +102,9 @@ impl Layers {
                 self.scale(&ActionBounds::between(low.clone(), high.clone()));
                 Output::Real
             }
+            Heads::Hybrid { .. } => return None,
         };
-        self.policy(1, output)
+        Some(self.policy(1, output))
     }
 
     pub(crate) fn policy(self, n_agents: usize, output: Output) -> ExportedPolicy {

@@ -72,7 +72,7 @@ impl GaussianStd {
         log_std_init: Option<f64>,
         head: Init,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Self {
         let (mut log_std, mut log_std_head, mut matrix) = (None, None, None);
         let start = log_std_init.map(|start| start as f32);

@@ -43,7 +43,7 @@ impl Init {
     }
 
     /// Weights `[inputs, outputs]`, row-major, and biases `[outputs]`.
-    pub fn draw(self, inputs: usize, outputs: usize, rng: &mut impl Rng) -> (Vec<f32>, Vec<f32>) {
+    pub fn draw(self, inputs: usize, outputs: usize, rng: &mut (impl Rng + ?Sized)) -> (Vec<f32>, Vec<f32>) {
         match self {
             Self::Orthogonal(gain) => (orthogonal(inputs, outputs, gain, rng), vec![0.0; outputs]),
             Self::FanIn => {
@@ -60,13 +60,13 @@ impl Init {
 }
 
 /// `n` numbers uniform within `bound`.
-fn uniform(n: usize, bound: f64, rng: &mut impl Rng) -> Vec<f32> {
+fn uniform(n: usize, bound: f64, rng: &mut (impl Rng + ?Sized)) -> Vec<f32> {
     (0..n).map(|_| ((2.0 * rng.random::<f64>() - 1.0) * bound) as f32).collect()
 }
 
 /// A matrix with orthonormal rows or columns: Gram-Schmidt on normal vectors, in f64 and in two passes, because one
 /// pass loses orthogonality by rounding. The result is uniformly distributed, as with a sign-corrected QR.
-fn orthogonal(inputs: usize, outputs: usize, gain: f64, rng: &mut impl Rng) -> Vec<f32> {
+fn orthogonal(inputs: usize, outputs: usize, gain: f64, rng: &mut (impl Rng + ?Sized)) -> Vec<f32> {
     let (count, length) = (inputs.min(outputs), inputs.max(outputs));
     let mut basis: Vec<Vec<f64>> = Vec::with_capacity(count);
     while basis.len() < count {

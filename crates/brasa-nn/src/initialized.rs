@@ -25,11 +25,11 @@ use crate::Init;
 /// assert_eq!(weights(&layer()), weights(&layer()));
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
-pub fn initialized<M: Module>(module: M, init: Init, rng: &mut impl Rng) -> M {
+pub fn initialized<M: Module>(module: M, init: Init, rng: &mut (impl Rng + ?Sized)) -> M {
     module.map(&mut Draw { name: String::new(), init, rng, bias: None })
 }
 
-struct Draw<'a, R> {
+struct Draw<'a, R: ?Sized> {
     /// The field that was entered last, which is the parameter where one is mapped.
     name: String,
     init: Init,
@@ -38,7 +38,7 @@ struct Draw<'a, R> {
     bias: Option<Vec<f32>>,
 }
 
-impl<R: Rng> ModuleMapper for Draw<'_, R> {
+impl<R: Rng + ?Sized> ModuleMapper for Draw<'_, R> {
     fn enter_module(&mut self, name: &str, _container_type: &str) {
         name.clone_into(&mut self.name);
     }

@@ -39,7 +39,7 @@ pub struct Linear {
 
 impl Linear {
     /// A layer with initial weights from `rng`, trainable if `device` is an autodiff device.
-    pub fn new(inputs: usize, outputs: usize, init: Init, device: &Device, rng: &mut impl Rng) -> Self {
+    pub fn new(inputs: usize, outputs: usize, init: Init, device: &Device, rng: &mut (impl Rng + ?Sized)) -> Self {
         let (weight, bias) = init.draw(inputs, outputs, rng);
         Self { weight: parameter(weight, [inputs, outputs], device), bias: parameter(bias, [outputs], device) }
     }
@@ -163,7 +163,14 @@ pub struct StackedLinear {
 
 impl StackedLinear {
     /// `n` layers with initial weights from `rng`, one layer after the other.
-    pub fn new(n: usize, inputs: usize, outputs: usize, init: Init, device: &Device, rng: &mut impl Rng) -> Self {
+    pub fn new(
+        n: usize,
+        inputs: usize,
+        outputs: usize,
+        init: Init,
+        device: &Device,
+        rng: &mut (impl Rng + ?Sized),
+    ) -> Self {
         let (mut weights, mut biases) = (Vec::new(), Vec::new());
         for _ in 0..n {
             let (weight, bias) = init.draw(inputs, outputs, rng);

@@ -80,7 +80,7 @@ pub struct Mlp {
 
 impl Mlp {
     /// An MLP with initial weights from `rng`.
-    pub fn new(config: &MlpConfig, device: &Device, rng: &mut impl Rng) -> Self {
+    pub fn new(config: &MlpConfig, device: &Device, rng: &mut (impl Rng + ?Sized)) -> Self {
         let mut inputs = config.inputs;
         let mut hidden = Vec::with_capacity(config.hidden.len());
         for width in &config.hidden {
@@ -165,7 +165,7 @@ pub struct StackedMlp {
 
 impl StackedMlp {
     /// `n` MLPs of the same shape with initial weights from `rng`.
-    pub fn new(n: usize, config: &MlpConfig, device: &Device, rng: &mut impl Rng) -> Self {
+    pub fn new(n: usize, config: &MlpConfig, device: &Device, rng: &mut (impl Rng + ?Sized)) -> Self {
         let mut inputs = config.inputs;
         let mut hidden = Vec::with_capacity(config.hidden.len());
         for width in &config.hidden {

@@ -84,7 +84,7 @@ impl MlpCritics {
         obs_space: &Space,
         action_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         field::at_least_one("n_critics", config.n_critics as u64)?;

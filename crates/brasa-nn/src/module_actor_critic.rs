@@ -8,7 +8,7 @@ use brasa_core::{
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use crate::distribution::{categorical, gaussian};
+use crate::distribution::{categorical, gaussian, hybrid};
 use crate::linear::leaf;
 use crate::{Heads, NnError};
 
@@ -96,7 +96,7 @@ pub trait ActorCriticModule: Module {
 #[derive(Module, Debug)]
 pub struct ModuleActorCritic<M: Module> {
     network: M,
-    /// Logarithms of standard deviations, `[outputs]`, for continuous actions.
+    /// Logarithms of standard deviations, `[numbers]`, for continuous actions.
     log_std: Option<Param<Tensor<1>>>,
     #[module(skip)]
     heads: Heads,
@@ -127,7 +127,7 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
         }
         let log_std = match &heads {
             Heads::Choice(_) => None,
-            Heads::Real { .. } => Some(leaf(Tensor::zeros([heads.outputs()], &device))),
+            Heads::Real { .. } | Heads::Hybrid { .. } => Some(leaf(Tensor::zeros([heads.n_numbers()], &device))),
         };
         let sizes = NetworkSizes { obs: spec.obs.width(), action: ActionSizes::of(&spec.action) };
         Ok(Self { network, log_std, heads, sizes })
@@ -146,6 +146,7 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
         match &self.heads {
             Heads::Choice(heads) => categorical::draw(outputs, mask, noise, heads),
             Heads::Real { .. } => gaussian::draw(outputs, self.log_std(), noise),
+            Heads::Hybrid { heads, .. } => hybrid::draw(outputs, self.log_std(), mask, noise, heads),
         }
     }
 
@@ -153,6 +154,7 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
         let (log_prob, entropy) = match &self.heads {
             Heads::Choice(heads) => categorical::evaluate(outputs, mask, action, heads),
             Heads::Real { .. } => gaussian::evaluate(outputs, self.log_std(), action, false),
+            Heads::Hybrid { heads, .. } => hybrid::evaluate(outputs, self.log_std(), mask, action, heads),
         };
         Evaluation { log_prob, entropy, value }
     }

@@ -21,7 +21,7 @@ const LARGEST_GUMBEL: f32 = 17.0;
 /// assert_eq!(noise.dims(), [8, 3]);
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
-pub fn draw_noise(spec: NoiseSpec, n_rows: usize, rng: &mut impl Rng, device: &Device) -> Tensor<2> {
+pub fn draw_noise(spec: NoiseSpec, n_rows: usize, rng: &mut (impl Rng + ?Sized), device: &Device) -> Tensor<2> {
     Tensor::from_data(TensorData::new(noise_numbers(spec, n_rows, rng), [n_rows, spec.width]), device)
 }
 
@@ -35,15 +35,19 @@ pub fn draw_noise(spec: NoiseSpec, n_rows: usize, rng: &mut impl Rng, device: &D
 /// let numbers = noise_numbers(spec, 4, &mut named_rng(0, "noise", 0));
 /// assert!(numbers.len() == 8 && numbers.iter().all(|x| (0.0..1.0).contains(x)));
 /// ```
-pub fn noise_numbers(spec: NoiseSpec, n_rows: usize, rng: &mut impl Rng) -> Vec<f32> {
+pub fn noise_numbers(spec: NoiseSpec, n_rows: usize, rng: &mut (impl Rng + ?Sized)) -> Vec<f32> {
     let n = n_rows * spec.width;
+    let standard = Gumbel::new(0.0f32, 1.0).expect("a scale of 1 is valid");
     match spec.distribution {
         NoiseDistribution::Normal => (0..n).map(|_| StandardNormal.sample(rng)).collect(),
         NoiseDistribution::Uniform => (0..n).map(|_| rng.random()).collect(),
-        NoiseDistribution::Gumbel => {
-            let gumbel = Gumbel::new(0.0f32, 1.0).expect("a scale of 1 is valid");
-            (0..n).map(|_| gumbel.sample(rng).min(LARGEST_GUMBEL)).collect()
-        }
+        NoiseDistribution::Gumbel => (0..n).map(|_| standard.sample(rng).min(LARGEST_GUMBEL)).collect(),
+        NoiseDistribution::GumbelThenNormal { n_gumbel } => (0..n)
+            .map(|index| match index % spec.width < n_gumbel {
+                true => standard.sample(rng).min(LARGEST_GUMBEL),
+                false => StandardNormal.sample(rng),
+            })
+            .collect(),
     }
 }
 

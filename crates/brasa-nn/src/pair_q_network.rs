@@ -79,7 +79,7 @@ impl PairQNetwork {
         config: &PairQNetworkConfig,
         spec: PairSpec,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         config.init.check("init")?;

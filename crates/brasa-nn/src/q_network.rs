@@ -72,6 +72,17 @@ pub struct QNetwork {
     n_actions: usize,
 }
 
+/// The number of actions of one choice, whose values a network estimates.
+pub(crate) fn n_actions(space: &Space) -> Result<usize, NnError> {
+    let got = match space {
+        Space::Discrete(n) => return Ok(*n),
+        Space::MultiDiscrete(_) => "several choices",
+        Space::Box(_) => "real numbers",
+        Space::Hybrid { .. } => "choices together with real numbers",
+    };
+    Err(NnError::Space(format!("this network estimates values of one discrete action, but actions are {got}")))
+}
+
 impl QNetwork {
     /// A network for these spaces, with initial weights from `rng`.
     ///
@@ -82,16 +93,11 @@ impl QNetwork {
         obs_space: &Space,
         action_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         config.init.check("init")?;
-        let Space::Discrete(n_actions) = action_space else {
-            let got = if matches!(action_space, Space::Box(_)) { "real numbers" } else { "several choices" };
-            return Err(NnError::Space(format!(
-                "this network estimates values of one discrete action, but actions are {got}"
-            )));
-        };
+        let n_actions = n_actions(action_space)?;
         let body = MlpConfig {
             inputs: obs_space.width(),
             hidden: config.hidden.clone(),
@@ -102,9 +108,9 @@ impl QNetwork {
         };
         let width = config.hidden.last().copied().unwrap_or(body.inputs);
         let body = Mlp::new(&body, device, rng);
-        let head = Linear::new(width, *n_actions, config.init, device, rng);
+        let head = Linear::new(width, n_actions, config.init, device, rng);
         let value = config.dueling.then(|| Linear::new(width, 1, config.init, device, rng));
-        Ok(Self { body, head, value, n_actions: *n_actions })
+        Ok(Self { body, head, value, n_actions })
     }
 }
 

@@ -67,7 +67,7 @@ impl Recurrent {
         width: usize,
         init: Init,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Self {
         let gates = kind.n_gates() * width;
         let input = Linear::new(inputs, gates, init, device, rng);

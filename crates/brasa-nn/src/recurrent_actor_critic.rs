@@ -117,7 +117,7 @@ impl RecurrentActorCritic {
         obs_space: &Space,
         action_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         field::at_least_one("width", config.width as u64)?;
         let memory = [config.width, config.kind.n_gates() * config.width];

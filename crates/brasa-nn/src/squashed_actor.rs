@@ -110,7 +110,7 @@ impl SquashedActor {
         obs_space: &Space,
         action_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         if config.std == StdKind::Independent {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::check_widths;
 use crate::exported::Layers;
+use crate::q_network::n_actions;
 use crate::{Activation, Init, MlpConfig, NnError, StackedLinear, StackedMlp};
 
 /// Shape of a [`TeamQNetwork`].
@@ -125,17 +126,12 @@ impl TeamQNetwork {
         obs_space: &Space,
         action_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         config.init.check("init")?;
         field::at_least_one("n_agents", n_agents as u64)?;
-        let Space::Discrete(n_actions) = action_space else {
-            let got = if matches!(action_space, Space::Box(_)) { "real numbers" } else { "several choices" };
-            return Err(NnError::Space(format!(
-                "this network estimates values of one discrete action, but actions are {got}"
-            )));
-        };
+        let n_actions = n_actions(action_space)?;
         let (bodies, heads, id) = match config.sharing {
             Sharing::Independent => (n_agents, n_agents, 0),
             Sharing::Trunk => (1, n_agents, 0),
@@ -151,9 +147,9 @@ impl TeamQNetwork {
         };
         let width = config.hidden.last().copied().unwrap_or(body.inputs);
         let body = StackedMlp::new(bodies, &body, device, rng);
-        let head = StackedLinear::new(heads, width, *n_actions, config.init, device, rng);
+        let head = StackedLinear::new(heads, width, n_actions, config.init, device, rng);
         let value = config.dueling.then(|| StackedLinear::new(heads, width, 1, config.init, device, rng));
-        Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_actions: *n_actions, obs: obs_space.width() })
+        Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_actions, obs: obs_space.width() })
     }
 
     /// Number of agents.

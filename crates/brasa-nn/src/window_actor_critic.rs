@@ -78,7 +78,7 @@ impl WindowActorCritic {
         obs_space: &Space,
         action_space: &Space,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
         field::at_least_one("frames", config.frames as u64)?;
         let (obs_width, frames) = (obs_space.width(), config.frames);

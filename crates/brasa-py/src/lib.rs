@@ -47,8 +47,11 @@ fn space(space: &Space) -> Value {
     // JSON has no infinity.
     let finite = |values: &[f32]| values.iter().map(|x| x.is_finite().then_some(*x)).collect::<Vec<_>>();
     match space {
-        Space::Box(space) => {
-            json!({ "kind": "box", "low": finite(&space.low), "high": finite(&space.high), "names": space.all_names() })
+        Space::Box(numbers) | Space::Hybrid { numbers, .. } => {
+            // Indices before numbers are numbers.
+            let (low, high) = (vec![0.0; space.heads().len()], space.heads().iter().map(|n| (n - 1) as f32).collect());
+            let (low, high) = ([low, numbers.low.clone()].concat(), [high, numbers.high.clone()].concat());
+            json!({ "kind": "box", "low": finite(&low), "high": finite(&high), "names": space.names() })
         }
         Space::Discrete(n) => json!({ "kind": "choice", "heads": [n], "single": true }),
         Space::MultiDiscrete(heads) => json!({ "kind": "choice", "heads": heads, "single": false }),

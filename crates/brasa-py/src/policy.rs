@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use brasa::core::PolicyState;
+use brasa::contracts::PolicyState;
 use brasa::device::open_named;
 use brasa::experiment::LoadedPolicy;
 use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};

@@ -4,3 +4,4 @@
 
 pub mod categorical;
 pub mod gaussian;
+pub mod hybrid;

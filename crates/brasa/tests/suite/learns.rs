@@ -6,11 +6,11 @@ use crate::common;
 use brasa::a2c::{A2c, A2cConfig};
 use brasa::buffers::Rollout;
 use brasa::classic::probe::{
-    ActionReward, ConstantReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity,
+    ActionReward, ConstantReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, HybridIdentity, MaskedIdentity,
     MultiDiscreteIdentity, ObservationReward,
 };
 use brasa::classic::{Acrobot, CartPole, Pendulum};
-use brasa::core::{ActorCritic, Explore, HostEnv, Obs, OnPolicyLearner, Policy, Schedule, VecEnv};
+use brasa::contracts::{ActorCritic, Explore, HostEnv, Obs, OnPolicyLearner, Policy, Schedule, VecEnv};
 use brasa::device::autocast;
 use brasa::env::{Env, EnvBatch, named_rng};
 use brasa::nn::{ActorCriticConfig, MlpActorCritic, Persist, StdKind};
@@ -130,6 +130,20 @@ fn actions_follow_the_observation() {
 fn real_actions_follow_the_observation() {
     let (_, mean) = probe(ContinuousIdentity::default);
     assert!(mean > -0.02, "{mean}");
+}
+
+#[test]
+fn choices_and_numbers_are_learned_together() {
+    let (policy, mean) = probe(HybridIdentity::default);
+    assert!(mean > 0.95, "{mean}");
+    let (_, mean) = probe_with(quick_a2c(), HybridIdentity::default);
+    assert!(mean > 0.9, "{mean}");
+    // Sampled numbers are within their bounds, in the form of environments.
+    let obs = episodes_of(64, None, HybridIdentity::default).reset(5).expect("the environments start");
+    let noise = brasa::nn::draw_noise(policy.noise(), 64, &mut named_rng(0, "test", 0), &device());
+    let (action, _) = policy.act(obs, Explore::Sample(noise));
+    let rows = brasa::contracts::read_back(policy.to_env(action));
+    assert!(rows.chunks(2).all(|row| [0.0, 1.0].contains(&row[0]) && row[1].abs() <= 1.0), "{rows:?}");
 }
 
 #[test]

@@ -228,7 +228,7 @@ pub fn some_actions<B: EnvBatch + ?Sized>(batch: &B, step: usize) -> Array2<f32>
     let mut rng = named_rng(11, "actions", step as u64);
     let width = batch.spec().action.width();
     let mut draw = |_: (usize, usize)| match &batch.spec().action {
-        Space::Box(_) => rng.random::<f32>() * 2.0 - 1.0,
+        Space::Box(_) | Space::Hybrid { .. } => rng.random::<f32>() * 2.0 - 1.0,
         // Legal for every mask of a walk.
         Space::Discrete(_) | Space::MultiDiscrete(_) => 1.0,
     };
