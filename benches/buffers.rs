@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use brasa::buffers::{GaeInput, Precision, PrioritizedConfig, ReplayBuffer, ReplayConfig, gae, gae_on_host};
-use brasa::core::{Obs, StepBatch, Successor};
+use brasa::contracts::{Obs, StepBatch, Successor};
 use brasa::env::{EnvSpec, Space, named_rng};
 use brasa_bench_kit::{Place, bench, settings};
 use brasa_benches::{allocator, place};
@@ -148,7 +148,7 @@ fn full(config: &ReplayConfig, n: usize, place: &Place) -> ReplayBuffer<Obs, Ten
     let action = rows(n, ACTION, device);
     let (inside, end) = (step(n, false, device), step(n, true, device));
     let mut replay =
-        ReplayBuffer::new(config, &inside.obs, &action, GAMMA, &spec(n), device).expect("the settings are sound");
+        ReplayBuffer::new(config, &spec(n), &inside.obs, &action, GAMMA, device).expect("the settings are sound");
     replay.begin(inside.obs.clone());
     for i in 0..config.capacity / n {
         replay.push(action.clone(), if i % EPISODE == EPISODE - 1 { &end } else { &inside }).expect("it fits");

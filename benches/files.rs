@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use brasa::core::{Explore, Obs, Policy};
+use brasa::contracts::{Explore, Obs, Policy};
 use brasa::env::{EnvSpec, Space, named_rng};
 use brasa::experiment::LoadedPolicy;
 use brasa::nn::{ActorCriticConfig, MlpActorCritic};

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use brasa::core::ActorCritic;
+use brasa::contracts::ActorCritic;
 use brasa::train::OnPolicy;
 use brasa_bench_kit::{Place, bench, bench_act, bench_iteration, bench_update, settings};
 use brasa_benches::gat::{GatBench, NODES, Office, ROWS};

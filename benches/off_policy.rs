@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use brasa::buffers::{ReplayConfig, Transitions};
-use brasa::core::{Obs, OffPolicyLearner, Progress, RandomWarmup, VecEnv};
+use brasa::contracts::{Obs, OffPolicyLearner, Progress, RandomWarmup, VecEnv};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{Space, named_rng};
 use brasa::nn::{Persist, QNetwork, QNetworkConfig};

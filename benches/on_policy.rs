@@ -2,7 +2,7 @@
 
 use brasa::a2c::{A2c, A2cConfig};
 use brasa::buffers::Discounts;
-use brasa::core::ActorCritic;
+use brasa::contracts::ActorCritic;
 use brasa::env::named_rng;
 use brasa::nn::{ActorCriticConfig, MlpActorCritic};
 use brasa::ppo::{Ppo, PpoConfig};

@@ -1,6 +1,6 @@
 //! Thirty independent deep Q-learners in one batch: decisions, updates with their sampling, and whole iterations.
 
-use brasa::core::{Learner, Progress};
+use brasa::contracts::{Learner, Progress};
 use brasa::env::named_rng;
 use brasa::nn::Sharing;
 use brasa_bench_kit::{bench_act, bench_iteration, bench_update, settings};

@@ -4,7 +4,7 @@
 use brasa::citylearn::{CityLearn, CityLearnConfig, Physics};
 use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
 use brasa::classic::{CartPole, Classic, Pendulum};
-use brasa::core::{HostEnv, TensorDynamics, TensorEnv};
+use brasa::contracts::{HostEnv, TensorDynamics, TensorEnv};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::env::EnvBatch;
 use brasa::uara::{Uara, UaraConfig};

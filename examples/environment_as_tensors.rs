@@ -3,7 +3,7 @@
 //! `cargo run --release -p brasa-examples --example environment_as_tensors`; a number after `--` replaces the 400,000 steps.
 
 use brasa::classic::Classic;
-use brasa::core::{RuleTensors, TensorEnv};
+use brasa::contracts::{RuleTensors, TensorEnv};
 use brasa::env::{After, RuleEnv, Rules};
 use brasa::nn::ActorCriticConfig;
 use brasa::number::Number;

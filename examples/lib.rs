@@ -3,7 +3,7 @@
 //!
 //! This library has what their ends share: the number of steps from the command line, and a comparison with baselines.
 
-use brasa::core::{ObsForm, Policy, PolicyController};
+use brasa::contracts::{ObsForm, Policy, PolicyController};
 use brasa::env::{EnvError, Evaluation, Scenario, Who};
 use brasa::train::{ObsOf, PolicyOf, Training};
 use burn::tensor::Tensor;

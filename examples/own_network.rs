@@ -5,7 +5,7 @@
 use brasa::burn::module::Module;
 use brasa::burn::tensor::{Device, Tensor};
 use brasa::classic::Classic;
-use brasa::core::{ActorCritic, Decision, Evaluation, Explore, NoiseSpec};
+use brasa::contracts::{ActorCritic, Decision, Evaluation, Explore, NoiseSpec};
 use brasa::device::open_named;
 use brasa::nn::{ActionHead, ActionHeadConfig, Activation, Init, Linear, NnError};
 use brasa::ppo::{Ppo, PpoConfig};

@@ -3,7 +3,7 @@
 //! `cargo run --release -p brasa-examples --example own_recurrent`; a number after `--` replaces the 100,000 steps.
 
 use brasa::classic::CartPoleNoVelocity;
-use brasa::core::Schedule;
+use brasa::contracts::Schedule;
 use brasa::nn::{ActorCriticModule, ModuleActorCritic};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::prelude::*;

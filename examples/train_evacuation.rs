@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p brasa-examples --example train_evacuation`; a number after `--` replaces the 40,000 steps.
 
-use brasa::core::{HostEnv, Obs, Policy, Schedule};
+use brasa::contracts::{HostEnv, Obs, Policy, Schedule};
 use brasa::device::open_named;
 use brasa::env::{BatchSlabs, EnvError, Evaluation, Measured, Outcome, Scenario, Who, named_rng};
 use brasa::evacuation::{
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut act = |view: &BatchSlabs, mut actions: ArrayViewMut2<f32>| -> Result<(), EnvError> {
         let obs = Obs { values: upload(view.obs.view()), mask: Some(upload(view.mask.view())) };
-        let (chosen, _) = policy.act(obs, brasa::core::Explore::Greedy);
+        let (chosen, _) = policy.act(obs, brasa::contracts::Explore::Greedy);
         actions.iter_mut().zip(chosen.into_data().iter::<f32>()).for_each(|(slot, option)| *slot = option);
         Ok(())
     };

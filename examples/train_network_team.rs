@@ -5,7 +5,7 @@
 use std::error::Error;
 
 use brasa::buffers::ReplayConfig;
-use brasa::core::{HostEnv, Schedule};
+use brasa::contracts::{HostEnv, Schedule};
 use brasa::device::open_named;
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{Evaluation, Scenario, Who, named_rng};

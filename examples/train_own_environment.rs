@@ -9,7 +9,7 @@ mod own;
 
 use std::ops::Range;
 
-use brasa::core::PolicyController;
+use brasa::contracts::PolicyController;
 use brasa::device::open_named;
 use brasa::env::play_episodes;
 use brasa::env::wrappers::NormalizeObs;

@@ -9,7 +9,7 @@
 
 use std::time::Instant;
 
-use brasa::core::{Learner, Progress};
+use brasa::contracts::{Learner, Progress};
 use brasa_benches::gat::{GatBench, HEADS, INPUTS, NODES, OUTPUTS, Office, ROWS};
 use brasa_benches::{argument, place};
 use brasa_gat::Version;

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use brasa::buffers::{Rollout, Transitions};
-use brasa::core::{Learner, Obs, Progress};
+use brasa::contracts::{Learner, Obs, Progress};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{Space, named_rng};
 use brasa::nn::{ActorCriticConfig, Init, MlpActorCritic, QNetwork, QNetworkConfig, affine};

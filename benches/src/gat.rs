@@ -1,7 +1,7 @@
 //! One layer of graph attention, forward and backward, on a batch of copies of a building, and PPO with a policy over graphs.
 
 use brasa::buffers::{Discounts, Rollout};
-use brasa::core::{HostEnv, Obs};
+use brasa::contracts::{HostEnv, Obs};
 use brasa::env::named_rng;
 use brasa::evacuation::{
     Building, Buildings, Evacuation, EvacuationBatch, EvacuationConfig, Reference, RulesConfig, observe,

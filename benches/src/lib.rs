@@ -7,7 +7,7 @@ pub mod team_loop;
 
 use brasa::buffers::{Discounts, Rollout, RolloutBuffer};
 use brasa::classic::{CartPole, Pendulum};
-use brasa::core::{ActorCritic, Explore, HostEnv, Schedule, VecEnv};
+use brasa::contracts::{ActorCritic, Explore, HostEnv, Schedule, VecEnv};
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
 use brasa::env::{EnvVec, named_rng};
 use brasa::nn::draw_noise;

@@ -1,7 +1,7 @@
 //! Actor-critics for continuous actions on a filled replay buffer, and the matrix products that an update contains.
 
 use brasa::buffers::{ReplayBuffer, ReplayConfig};
-use brasa::core::{Learner, Obs, Progress, StepBatch, Successor};
+use brasa::contracts::{Learner, Obs, Progress, StepBatch, Successor};
 use brasa::env::{EnvRng, EnvSpec, Space, named_rng};
 use brasa::nn::{
     DeterministicActor, DeterministicActorConfig, Init, MlpCritics, MlpCriticsConfig, SquashedActor,
@@ -98,7 +98,7 @@ pub fn random_replay(obs_space: &Space, action_space: &Space, device: &Device) -
         Tensor::<2>::from_data(TensorData::new(values, [ROWS, width]), device)
     };
     let obs = Obs::new(random(obs_space.width()));
-    let mut replay = ReplayBuffer::new(&config, &obs, &action(), 0.99, &spec, device).expect("valid");
+    let mut replay = ReplayBuffer::new(&config, &spec, &obs, &action(), 0.99, device).expect("valid");
     replay.begin(obs);
     for _ in 0..config.capacity / ROWS {
         let step = StepBatch {

@@ -4,7 +4,7 @@
 //! benches measure learning alone.
 
 use brasa::buffers::{ReplayBuffer, ReplayConfig};
-use brasa::core::{Explore, Learner, ObsForm, ObsParts, Policy, Progress, StepBatch, Successor, TeamObs};
+use brasa::contracts::{Explore, Learner, ObsForm, ObsParts, Policy, Progress, StepBatch, Successor, TeamObs};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{EnvRng, EnvSpec, Space, named_rng};
 use brasa::nn::{RmsPropConfig, RmsPropStyle, Sharing, TeamQNetwork, TeamQNetworkConfig, draw_noise};
@@ -74,7 +74,7 @@ impl TeamBench {
             truncation_interval: EnvSpec::NEVER,
             ..EnvSpec::new(obs_space, Space::Discrete(STATIONS), AGENTS)
         };
-        let mut replay = ReplayBuffer::new(&config, &obs, &action, 0.9, &spec, device).expect("valid");
+        let mut replay = ReplayBuffer::new(&config, &spec, &obs, &action, 0.9, device).expect("valid");
         replay.begin(obs.clone());
         let mut bench = Self { learner, replay, mask, obs, shape, rng, device: device.clone(), steps: 0 };
         for _ in 0..1000 {

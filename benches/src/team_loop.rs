@@ -1,7 +1,7 @@
 //! The whole training loop of a team: 30 users of the published network act, the network steps, all users learn.
 
-use brasa::core::HostEnv;
-use brasa::core::TeamObs;
+use brasa::contracts::HostEnv;
+use brasa::contracts::TeamObs;
 use brasa::dqn::Dqn;
 use brasa::nn::TeamQNetwork;
 use brasa::train::{OffPolicy, OffPolicyConfig, Training};

@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let example = any_action(rng, &device);
     let new = |precision, prioritized| {
         let config = ReplayConfig { capacity: CAPACITY, n_step: 3, precision, prioritized, ..ReplayConfig::default() };
-        ReplayBuffer::new(&config, &first, &example, GAMMA, env.spec(), &device)
+        ReplayBuffer::new(&config, env.spec(), &first, &example, GAMMA, &device)
     };
     let prioritized = Some(PrioritizedConfig::default());
     for (name, precision, prioritized) in [

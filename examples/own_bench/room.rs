@@ -2,7 +2,7 @@
 
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::prelude::*;
-use brasa::{burn::module::Module, burn::tensor::Device, core::ActorCritic, train::OnPolicy};
+use brasa::{burn::module::Module, burn::tensor::Device, contracts::ActorCritic, train::OnPolicy};
 use brasa_bench_kit::criterion::{Criterion, criterion_group, criterion_main};
 use brasa_bench_kit::{Place, bench_act, bench_iteration, bench_steps, settings};
 

@@ -62,7 +62,7 @@ fn drawn(golden: &NStep, pushed: usize, n_slots: usize, device: &Device) -> Tran
     let steps = &golden.steps;
     let config = ReplayConfig { capacity: n_slots * n, n_step: golden.n_steps, ..ReplayConfig::default() };
     let (obs, action) = (rows(&steps.obs, 0, width), rows(&steps.action, 0, 1));
-    let mut replay = ReplayBuffer::new(&config, &obs, &action, golden.gamma, &spec_of_rows(n, 1), device)
+    let mut replay = ReplayBuffer::new(&config, &spec_of_rows(n, 1), &obs, &action, golden.gamma, device)
         .expect("the settings are sound");
     replay.begin(obs);
     for step in 0..pushed {

@@ -33,7 +33,7 @@ fn costs(config: &ReplayConfig) -> [u64; 4] {
         elapsed: None,
     };
     let (inside, end) = (step(Successor::Same), step(Successor::Rows(row(WIDTH))));
-    let mut replay = ReplayBuffer::new(config, &row(WIDTH), &row(6), 0.99, &spec_of_rows(1, 1), &device)
+    let mut replay = ReplayBuffer::new(config, &spec_of_rows(1, 1), &row(WIDTH), &row(6), 0.99, &device)
         .expect("the settings are sound");
     replay.begin(row(WIDTH));
     let mut rng = named_rng(0, "test", 0);
@@ -89,7 +89,7 @@ fn shared_successors_cost_the_same_in_every_capacity() {
         };
         let config = ReplayConfig { capacity, ..ReplayConfig::default() };
         let mut replay =
-            ReplayBuffer::new(&config, &row(WIDTH), &row(6), 0.99, &spec_of_rows(1, 4), &device).expect("sound");
+            ReplayBuffer::new(&config, &spec_of_rows(1, 4), &row(WIDTH), &row(6), 0.99, &device).expect("sound");
         replay.begin(row(WIDTH));
         (0..40).for_each(|at| push(&mut replay, at));
         asked_for(|| (40..48).for_each(|at| push(&mut replay, at)))

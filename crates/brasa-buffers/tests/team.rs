@@ -95,10 +95,10 @@ impl Counting {
     fn filled(&mut self, config: &ReplayConfig, steps: usize) -> ReplayBuffer<TeamObs, Tensor<2>> {
         let mut replay = ReplayBuffer::new(
             config,
+            &spec_of_rows(self.n_rows(), INTERVAL),
             &self.obs(),
             &self.actions(),
             GAMMA,
-            &spec_of_rows(self.n_rows(), INTERVAL),
             &device(),
         )
         .expect("sound");
@@ -236,7 +236,7 @@ fn shared_numbers_take_memory_once() {
     let bytes = |precision| {
         let config = ReplayConfig { capacity: 1000, precision, ..ReplayConfig::default() };
         let action = Tensor::zeros([30, 1], &device());
-        ReplayBuffer::<TeamObs, Tensor<2>>::new(&config, &wide(30), &action, GAMMA, &spec_of_rows(30, 1), &device())
+        ReplayBuffer::<TeamObs, Tensor<2>>::new(&config, &spec_of_rows(30, 1), &wide(30), &action, GAMMA, &device())
             .expect("sound")
             .bytes()
     };
@@ -248,7 +248,7 @@ fn shared_numbers_take_memory_once() {
     let obs = Obs { values: Tensor::zeros([30, 30], &device()), mask: Some(Tensor::ones([30, 520], &device())) };
     let flat = ReplayConfig { capacity: 30_000, ..ReplayConfig::default() };
     let flat =
-        ReplayBuffer::new(&flat, &obs, &Tensor::<2>::zeros([30, 1], &device()), GAMMA, &spec_of_rows(30, 1), &device())
+        ReplayBuffer::new(&flat, &spec_of_rows(30, 1), &obs, &Tensor::<2>::zeros([30, 1], &device()), GAMMA, &device())
             .expect("sound");
     assert!(flat.bytes() > 10 * bytes(Precision::F32));
 }
@@ -284,7 +284,7 @@ fn truncations_sooner_than_the_specification_permits_are_refused() {
         let mut envs = Counting::new(2, true);
         let spec = spec_of_rows(envs.n_rows(), interval);
         let mut replay =
-            ReplayBuffer::new(&config(400, 2), &envs.obs(), &envs.actions(), GAMMA, &spec, &device()).expect("sound");
+            ReplayBuffer::new(&config(400, 2), &spec, &envs.obs(), &envs.actions(), GAMMA, &device()).expect("sound");
         replay.begin(envs.obs());
         let refused = (0..20).find(|_| {
             let action = envs.actions();
@@ -303,7 +303,7 @@ fn priorities_of_a_team_are_refused() {
     let envs = Counting::new(1, false);
     let config = ReplayConfig { prioritized: Some(PrioritizedConfig::default()), ..config(40, 1) };
     let error =
-        ReplayBuffer::new(&config, &envs.obs(), &envs.actions(), GAMMA, &spec_of_rows(envs.n_rows(), 1), &device())
+        ReplayBuffer::new(&config, &spec_of_rows(envs.n_rows(), 1), &envs.obs(), &envs.actions(), GAMMA, &device())
             .expect_err("agents draw apart");
     assert_eq!(error.to_string(), "`prioritized` must be off for a team, whose agents sample separately, got 3 agents");
 }

@@ -324,7 +324,7 @@ fn v10_values_end_where_episodes_terminate_and_go_on_where_they_are_cut() {
     let config = ReplayConfig { capacity: 10, ..ReplayConfig::default() };
     let action = matrix(&[0.0, 0.0], 2, &device());
     let mut replay =
-        ReplayBuffer::new(&config, &obs(0.0), &action, 0.5, &spec_of_rows(2, 1), &device()).expect("sound");
+        ReplayBuffer::new(&config, &spec_of_rows(2, 1), &obs(0.0), &action, 0.5, &device()).expect("sound");
     replay.begin(obs(0.0));
     let both = |value: f32| vector(&[value, value], &device());
     for (next, after, terminated, truncated) in [(1.0, 1.0, 0.0, 0.0), (2.0, 5.0, 0.0, 1.0), (6.0, 0.0, 1.0, 0.0)] {

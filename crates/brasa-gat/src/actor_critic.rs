@@ -100,7 +100,7 @@ impl GraphActorCritic {
         spec: GraphSpec,
         graphs: Graphs,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, GatError> {
         config.validate()?;
         field::at_least_one("node_features", spec.node_features as u64)?;

@@ -39,7 +39,7 @@ impl Encoder {
         inputs: usize,
         edge_features: usize,
         device: &Device,
-        rng: &mut impl Rng,
+        rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, GatError> {
         let (mut blocks, mut inputs) = (Vec::with_capacity(config.layers.len()), inputs);
         for (index, layer) in config.layers.iter().enumerate() {

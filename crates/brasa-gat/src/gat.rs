@@ -141,7 +141,7 @@ impl Gat {
     ///
     /// # Errors
     /// [`GatError`] if a setting is invalid.
-    pub fn new(config: &GatConfig, device: &Device, rng: &mut impl Rng) -> Result<Self, GatError> {
+    pub fn new(config: &GatConfig, device: &Device, rng: &mut (impl Rng + ?Sized)) -> Result<Self, GatError> {
         config.validate()?;
         let hidden = config.heads * config.outputs;
         let mut matrix = |inputs: usize, outputs: usize| Init::Glorot.draw(inputs, outputs, rng).0;

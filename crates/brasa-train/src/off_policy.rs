@@ -200,7 +200,7 @@ where
             field::rule(can, "env", rule, std::any::type_name::<E::Obs>())?;
         }
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let mut replay = ReplayBuffer::new(&config.replay, &obs, &action, learner.gamma(), env.spec(), &device)?;
+        let mut replay = ReplayBuffer::new(&config.replay, env.spec(), &obs, &action, learner.gamma(), &device)?;
         replay.begin(obs.clone());
         let tally = Tally::new(Counters::begin(learner.gamma()));
         let updates = Updates { learner, replay, config, run };

@@ -10,7 +10,7 @@ use std::alloc::System;
 use brasa::buffers::{Rollout, Transitions};
 use brasa::citylearn::{CityLearn, CityLearnConfig};
 use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
-use brasa::core::{Learner, Obs, Progress, TensorDynamics, TensorEnv, VecEnv};
+use brasa::contracts::{Learner, Obs, Progress, TensorDynamics, TensorEnv, VecEnv};
 use brasa::device::{Meter, measure, runs_on_host};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};

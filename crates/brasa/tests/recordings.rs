@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use brasa::a2c::{A2c, A2cConfig};
 use brasa::buffers::{Rollout, Transitions};
-use brasa::core::{Learner, Obs, OffPolicyLearner, Progress, Schedule, Shared, TeamObs};
+use brasa::contracts::{Learner, Obs, OffPolicyLearner, Progress, Schedule, Shared, TeamObs};
 use brasa::device::{Precision, autocast};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{Space, named_rng};

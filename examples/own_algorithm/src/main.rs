@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use brasa::buffers::Rollout;
 use brasa::burn::tensor::Tensor;
-use brasa::core::{Learner, Metrics, OnPolicyLearner, Progress};
+use brasa::contracts::{Learner, Metrics, OnPolicyLearner, Progress};
 use brasa::experiment::{
     Algorithm, App, Context, ExperimentError, LoadedPolicy, NetworkPlan, Plan, PolicyContext, Sections, Session,
 };

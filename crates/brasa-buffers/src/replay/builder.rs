@@ -97,7 +97,7 @@ impl<O: ObsForm + Compact> ReplayBuilder<'_, O> {
     pub fn build(self, device: &Device) -> Result<ReplayBuffer<O, Tensor<2>>, BufferError> {
         let obs = O::assemble(ObsParts::upload(self.spec, &BatchSlabs::new(self.spec), device));
         let action = Tensor::zeros([self.spec.n_rows(), self.spec.action.width()], device);
-        ReplayBuffer::new(&self.config, &obs, &action, self.gamma, self.spec, device)
+        ReplayBuffer::new(&self.config, self.spec, &obs, &action, self.gamma, device)
     }
 }
 

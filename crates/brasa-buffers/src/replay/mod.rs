@@ -55,7 +55,7 @@ use ring::Ring;
 /// let device = brasa_device::open_named("cpu")?;
 /// let config = ReplayConfig { capacity: 100, ..ReplayConfig::default() };
 /// let (obs, action) = (Obs::new(row(0.0, &device)), row(1.0, &device));
-/// let mut replay = ReplayBuffer::new(&config, &obs, &action, 0.99, &spec, &device)?;
+/// let mut replay = ReplayBuffer::new(&config, &spec, &obs, &action, 0.99, &device)?;
 /// // The first observations, then the action and the result of each step.
 /// replay.begin(obs);
 /// for _ in 0..3 {
@@ -165,8 +165,8 @@ impl<O, A> Transitions<O, A> {
 }
 
 impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
-    /// A buffer for steps shaped like `obs` and `action`, on the non-autodiff `device` or, with [`ReplayConfig::on_host`], on the
-    /// host. Batches are on `device`. `spec` is that of the environments.
+    /// A buffer for steps of environments with `spec`, shaped like `obs` and `action`, on the non-autodiff `device` or, with
+    /// [`ReplayConfig::on_host`], on the host. Batches are on `device`.
     ///
     /// # Errors
     /// [`BufferError::Field`] for an invalid setting, a capacity too small for the rows of a step, a `spec` of other rows than those of
@@ -177,10 +177,10 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// If `obs` has no rows.
     pub fn new(
         config: &ReplayConfig,
+        spec: &EnvSpec,
         obs: &O,
         action: &A,
         gamma: f64,
-        spec: &EnvSpec,
         device: &Device,
     ) -> Result<Self, BufferError> {
         config.validate()?;
@@ -442,7 +442,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     ///
     /// # Panics
     /// If nothing is stored or `batch_size` is 0.
-    pub fn sample(&self, batch_size: usize, beta: f64, rng: &mut impl Rng) -> Transitions<O, A> {
+    pub fn sample(&self, batch_size: usize, beta: f64, rng: &mut (impl Rng + ?Sized)) -> Transitions<O, A> {
         assert!(batch_size > 0 && self.n_transitions() > 0, "a batch needs rows, and a buffer to draw them from");
         let (rows, weight) = match &self.priorities {
             None => (Drawn::Host(self.draw(batch_size, rng)), None),
@@ -468,7 +468,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     }
 
     /// Uniformly random rows of starts, cycling over agents.
-    fn draw(&self, batch_size: usize, rng: &mut impl Rng) -> Vec<usize> {
+    fn draw(&self, batch_size: usize, rng: &mut (impl Rng + ?Sized)) -> Vec<usize> {
         let (n_agents, rows_per_agent) = (self.n_agents, self.n_rows / self.n_agents);
         let row = |i: usize| self.ring.draw(rows_per_agent, rng) * n_agents + i % n_agents;
         (0..batch_size * n_agents).map(row).collect()

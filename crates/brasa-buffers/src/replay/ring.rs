@@ -169,7 +169,7 @@ impl Ring {
     }
 
     /// A uniformly random row of a start.
-    pub fn draw(&self, n_rows: usize, rng: &mut impl Rng) -> usize {
+    pub fn draw(&self, n_rows: usize, rng: &mut (impl Rng + ?Sized)) -> usize {
         // A fixed width, so that a run is the same on every platform. With at most two resets in turn, a third of the slots are starts.
         let end = u32::try_from(self.written * n_rows).expect("rows are counted in 31 bits");
         loop {

@@ -42,7 +42,7 @@ fn replay_of<O: Compact, A: Compact>(
     action: &A,
     form: Form,
 ) -> ReplayBuffer<O, A> {
-    let mut replay = ReplayBuffer::new(config, obs, action, GAMMA, &spec_of_rows(obs.n_rows(), interval), &device())
+    let mut replay = ReplayBuffer::new(config, &spec_of_rows(obs.n_rows(), interval), obs, action, GAMMA, &device())
         .expect("the settings are sound");
     // On the CPU this test alone moves rows from the host to itself.
     replay.run_device = config.on_host.then(device);
@@ -503,7 +503,7 @@ fn every_index_of_an_action_comes_back_in_every_precision() {
     for precision in precisions() {
         let obs: Tensor<2> = tensor(vec![0.5], [1, 1]);
         let config = ReplayConfig { capacity: 8, precision, ..ReplayConfig::default() };
-        let mut replay = ReplayBuffer::new(&config, &obs, &obs, 0.9, &spec_of_rows(1, 1), &device())
+        let mut replay = ReplayBuffer::new(&config, &spec_of_rows(1, 1), &obs, &obs, 0.9, &device())
             .expect("the settings are sound");
         replay.begin(obs.clone());
         let zero = tensor(vec![0.0], [1]);
@@ -624,7 +624,7 @@ fn saved_bytes_that_do_not_fit_change_nothing_and_are_explained() {
     let (action, step) = masked_step(0);
     let smaller = ReplayConfig { capacity: 39, ..ReplayConfig::default() };
     let smaller =
-        ReplayBuffer::new(&smaller, &step.obs, &action, GAMMA, &spec_of_rows(1, 1), &device()).expect("sound");
+        ReplayBuffer::new(&smaller, &spec_of_rows(1, 1), &step.obs, &action, GAMMA, &device()).expect("sound");
     refuse(&smaller.save(), "39 steps of capacity, this buffer has 40");
     let mut broken = saved.clone();
     broken[8] = 9;
@@ -689,7 +689,7 @@ fn a_resumed_buffer_remembers_the_latest_truncations() {
 #[test]
 fn the_specification_of_other_environments_is_refused() {
     let (action, step) = masked_step(0);
-    let new = |spec: &EnvSpec| ReplayBuffer::new(&ReplayConfig::default(), &step.obs, &action, GAMMA, spec, &device());
+    let new = |spec: &EnvSpec| ReplayBuffer::new(&ReplayConfig::default(), spec, &step.obs, &action, GAMMA, &device());
     let error = new(&spec_of_rows(2, 1)).expect_err("there is one row").to_string();
     assert_eq!(error, "`spec` must have the rows of the observations, got 2 for 1 rows");
     let error = new(&spec_of_rows(1, 0)).expect_err("no interval").to_string();
@@ -700,7 +700,7 @@ fn the_specification_of_other_environments_is_refused() {
 fn settings_that_cannot_be_used_are_named() {
     let (action, step) = masked_step(0);
     let text = |config: ReplayConfig, gamma: f64| {
-        ReplayBuffer::new(&config, &step.obs, &action, gamma, &spec_of_rows(1, 1), &device())
+        ReplayBuffer::new(&config, &spec_of_rows(1, 1), &step.obs, &action, gamma, &device())
             .expect_err("not sound")
             .to_string()
     };
@@ -735,7 +735,7 @@ fn memory_per_transition_is_that_of_the_numbers_kept() {
         // What a plan computes is what a buffer has.
         for interval in [1, 4] {
             let spec = spec_of_rows(1, interval);
-            let replay = ReplayBuffer::new(&config, &obs, &action, GAMMA, &spec, &device()).expect("sound");
+            let replay = ReplayBuffer::new(&config, &spec, &obs, &action, GAMMA, &device()).expect("sound");
             let planned = ReplayBuffer::bytes_of(&config, &obs, &action, &spec);
             assert_eq!(planned, replay.bytes() as f64);
         }

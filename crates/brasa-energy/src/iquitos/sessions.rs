@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    fn members(rng: &mut impl Rng, steps: usize) -> Vec<Session> {
+    fn members(rng: &mut (impl Rng + ?Sized), steps: usize) -> Vec<Session> {
         let n = rng.random_range(1..12);
         let member = |socket| Session { socket, first: 3, steps, leaves: true, need_kwh: rng.random_range(0.0..4.0) };
         (0..n).map(member).collect()

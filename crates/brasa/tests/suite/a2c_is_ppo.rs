@@ -3,7 +3,7 @@
 
 use brasa::a2c::{A2c, A2cConfig};
 use brasa::classic::CartPole;
-use brasa::core::{HostEnv, OnPolicyLearner, Schedule};
+use brasa::contracts::{HostEnv, OnPolicyLearner, Schedule};
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
 use brasa::env::{EnvVec, named_rng};
 use brasa::nn::{ActorCriticConfig, AdamConfig, MlpActorCritic, Persist};
@@ -54,7 +54,7 @@ fn both_learn_the_same_weights() {
     fn train<L>(learner: L, env: Env) -> Vec<f32>
     where
         L: OnPolicyLearner<
-                Batch = brasa::buffers::Rollout<brasa::core::Obs, burn::tensor::Tensor<2>>,
+                Batch = brasa::buffers::Rollout<brasa::contracts::Obs, burn::tensor::Tensor<2>>,
                 Policy = MlpActorCritic,
             > + Persist,
     {

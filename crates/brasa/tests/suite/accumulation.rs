@@ -2,7 +2,7 @@
 
 use brasa::a2c::{A2c, A2cConfig};
 use brasa::buffers::{Rollout, Transitions};
-use brasa::core::{Learner, Obs, Progress};
+use brasa::contracts::{Learner, Obs, Progress};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{Space, named_rng};
 use brasa::nn::{

@@ -5,7 +5,7 @@ use brasa::a2c::{A2c, A2cConfig};
 use brasa::buffers::{PrioritizedConfig, ReplayConfig};
 use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
 use brasa::classic::{CartPole, Classic, Pendulum};
-use brasa::core::{HostEnv, Schedule, TeamObs, TensorDynamics, TensorEnv, VecEnv, n_read_backs};
+use brasa::contracts::{HostEnv, Schedule, TeamObs, TensorDynamics, TensorEnv, VecEnv, n_read_backs};
 use brasa::device::runs_on_host;
 use brasa::dqn::{Dqn, DqnConfig, GreedyRamp};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};

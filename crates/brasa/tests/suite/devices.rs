@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used)]
 
 use brasa::buffers::Rollout;
-use brasa::core::{ActorCritic, Learner, Obs, Progress};
+use brasa::contracts::{ActorCritic, Learner, Obs, Progress};
 use brasa::device::{backends, open_named};
 use brasa::env::{Space, named_rng};
 use brasa::nn::{ActorCriticConfig, MlpActorCritic, named_params};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brasa::core::{Learner, Metrics, OnPolicyLearner, Progress};
+use brasa::contracts::{Learner, Metrics, OnPolicyLearner, Progress};
 use brasa::experiment::{App, ExperimentError, Registry};
 use brasa::nn::{ActorCriticRole, Boxed, ParamsError, Persist, Saved};
 use brasa::ppo::{Ppo, PpoConfig, PpoError};

@@ -1,6 +1,6 @@
 //! Policies over graphs learn to sweep buildings, up to the proven optimum.
 
-use brasa::core::{Explore, HostEnv, Obs, Policy, Schedule};
+use brasa::contracts::{Explore, HostEnv, Obs, Policy, Schedule};
 use brasa::env::wrappers::EpisodeStats;
 use brasa::env::{BatchSlabs, EnvError, Evaluation, Outcome, Scenario, Who, named_rng};
 use brasa::evacuation::{

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used)]
 
 use brasa::classic::{CartPole, Pendulum};
-use brasa::core::{HostEnv, Rows, VecEnv};
+use brasa::contracts::{HostEnv, Rows, VecEnv};
 use brasa::env::wrappers::{EpisodeStats, TimeLimit};
 use brasa::env::{Env, EnvError, EnvRng, EnvSpec, EnvVec, Space, Step};
 use brasa_test::device;

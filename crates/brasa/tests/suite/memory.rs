@@ -6,7 +6,7 @@ use crate::common;
 use brasa::a2c::{A2c, A2cConfig};
 use brasa::buffers::Rollout;
 use brasa::classic::probe::Recall;
-use brasa::core::{ActorCritic, HostEnv, Obs, OnPolicyLearner, Schedule};
+use brasa::contracts::{ActorCritic, HostEnv, Obs, OnPolicyLearner, Schedule};
 use brasa::env::{EnvBatch, EnvRng, EnvSpec, named_rng};
 use brasa::nn::{
     ActorCriticConfig, ActorCriticModule, AdamConfig, MlpActorCritic, ModuleActorCritic, NnError, Persist,

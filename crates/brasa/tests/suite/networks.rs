@@ -1,7 +1,7 @@
 //! Users of cellular networks learn as independent learners, and with one pair Q-network for unseen layouts.
 
 use brasa::buffers::ReplayConfig;
-use brasa::core::{Explore, HostEnv, Obs, ObsForm, ObsParts, Policy, Schedule, TeamObs};
+use brasa::contracts::{Explore, HostEnv, Obs, ObsForm, ObsParts, Policy, Schedule, TeamObs};
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy};
 use brasa::env::wrappers::EpisodeStats;
 use brasa::env::{BatchSlabs, EnvBatch, EnvError, Evaluation, Outcome, Scenario, Who, named_rng};

@@ -8,7 +8,7 @@ use std::path::Path;
 use brasa::buffers::{Precision, PrioritizedConfig, ReplayConfig, Transitions};
 use brasa::classic::probe::{ActionReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity};
 use brasa::classic::{CartPole, MountainCar, MountainCarContinuous, Pendulum};
-use brasa::core::{
+use brasa::contracts::{
     ActionValues, Critics, HostEnv, Learner, Metrics, Obs, OffPolicyLearner, Progress, RandomWarmup, Schedule,
 };
 use brasa::device::autocast;

@@ -4,7 +4,7 @@
 use brasa::buffers::{Remembered, Rollout};
 use brasa::classic::probe::{MaskedIdentity, MultiDiscreteIdentity};
 use brasa::classic::{CartPole, Pendulum};
-use brasa::core::{ActorCritic, HostEnv, Learner, Metrics, Obs, OnPolicyLearner, Progress, StepBatch, VecEnv};
+use brasa::contracts::{ActorCritic, HostEnv, Learner, Metrics, Obs, OnPolicyLearner, Progress, StepBatch, VecEnv};
 use brasa::env::wrappers::{RunningMoments, TimeLimit};
 use brasa::env::{BatchSlabs, Env, EnvBatch, EnvError, EnvSpec, EnvVec, Episode, named_rng};
 use brasa::nn::{

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use brasa::buffers::{Rollout, Transitions};
-use brasa::core::{Learner, Metrics, Obs, OffPolicyLearner, OnPolicyLearner, Progress};
+use brasa::contracts::{Learner, Metrics, Obs, OffPolicyLearner, OnPolicyLearner, Progress};
 use brasa::experiment::{App, ExperimentError, Registry};
 use brasa::nn::{ActorCriticRole, Boxed, CriticsRole, ParamsError, Persist, Saved, StochasticActorRole};
 use brasa::ppo::{Ppo, PpoConfig, PpoError};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use brasa::buffers::ReplayConfig;
 use brasa::classic::{CartPole, Pendulum};
-use brasa::core::{HostEnv, Learner, Metrics, OffPolicyLearner, OnPolicyLearner, Progress, Schedule};
+use brasa::contracts::{HostEnv, Learner, Metrics, OffPolicyLearner, OnPolicyLearner, Progress, Schedule};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvRng, EnvSpec, EnvVec, Space, Step, named_rng};

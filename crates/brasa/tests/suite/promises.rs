@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt::Debug;
 
 use brasa::buffers::{BufferError, ReplayBuffer, RolloutBuffer, Transitions};
-use brasa::core::{HostEnv, MetricsError, Obs, Sink, SinkError, VecEnv};
+use brasa::contracts::{HostEnv, MetricsError, Obs, Sink, SinkError, VecEnv};
 use brasa::device::{DeviceError, Machine, Profile, RunMonitor};
 use brasa::env::{EnvBatch, EnvError, EnvSpec, InvalidField, RenderedEnv, Scenario, Space};
 use brasa::experiment::{App, Experiment, ExperimentError, LoadedPolicy, Registry, Session};

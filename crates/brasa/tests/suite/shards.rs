@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use brasa::a2c::{A2c, A2cConfig};
 use brasa::buffers::{Rollout, Transitions};
-use brasa::core::{Learner, Obs, OnPolicyLearner, Progress, Schedule};
+use brasa::contracts::{Learner, Obs, OnPolicyLearner, Progress, Schedule};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::wrappers::{NormalizeObs, RunningMoments, ScaleReward};
 use brasa::env::{Space, named_rng};

@@ -9,7 +9,7 @@ use std::path::Path;
 use brasa::buffers::{PrioritizedConfig, ReplayConfig};
 use brasa::classic::Pendulum;
 use brasa::classic::probe::ContinuousIdentity;
-use brasa::core::{Critics, Explore, Obs, Policy, Schedule};
+use brasa::contracts::{Critics, Explore, Obs, Policy, Schedule};
 use brasa::env::{Env, named_rng};
 use brasa::nn::{DeterministicActor, DeterministicActorConfig, MlpCritics, MlpCriticsConfig, Persist, draw_noise};
 use brasa::td3::{GaussianExploration, Td3, Td3Config};

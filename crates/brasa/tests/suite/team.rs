@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use brasa::buffers::{ReplayConfig, Transitions};
-use brasa::core::{
+use brasa::contracts::{
     ActionValues, HostEnv, Learner, OffPolicyLearner, Policy, Progress, RandomWarmup, Schedule, TeamObs, VecEnv,
 };
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy, GreedyRamp};
@@ -257,7 +257,7 @@ struct Watched {
 impl Learner for Watched {
     type Batch = Transitions<TeamObs, Tensor<2>>;
     type Policy = EpsilonGreedy<TeamQNetwork>;
-    fn update(&mut self, batch: Self::Batch, progress: Progress) -> brasa::core::Metrics {
+    fn update(&mut self, batch: Self::Batch, progress: Progress) -> brasa::contracts::Metrics {
         let metrics = self.inner.update(batch, progress);
         let saved = self.inner.save();
         let copied = saved.policy["network.head.bias"].1 == saved.trainer["target.head.bias"].1;
@@ -350,7 +350,7 @@ fn flat_and_compact_observations_tell_the_same() {
     assert_eq!(a.rows().into_data(), b.values.into_data());
     let network = learner(&compact, Sharing::All, DqnConfig::default()).online().valid();
     let policy = EpsilonGreedy::greedy(network);
-    let action = policy.act(a, brasa::core::Explore::Greedy).0;
+    let action = policy.act(a, brasa::contracts::Explore::Greedy).0;
     assert_eq!(action.dims(), [6, 1]);
     let (a, b) = (compact.step(action.clone()).expect("it steps"), flat.step(action).expect("it steps"));
     assert_eq!(a.next_obs().rows().into_data(), b.next_obs().values.into_data());

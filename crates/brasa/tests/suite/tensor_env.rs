@@ -4,7 +4,7 @@ use brasa::classic::tensor::{
     TensorAcrobot, TensorCartPole, TensorMountainCar, TensorMountainCarContinuous, TensorPendulum,
 };
 use brasa::classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
-use brasa::core::{HostEnv, Obs, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
+use brasa::contracts::{HostEnv, Obs, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
 use brasa::env::wrappers::{NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvSpec, EnvVec, Episode, episode_rng, named_rng};
 use brasa_test::{device, slow};

@@ -4,7 +4,7 @@
 use std::f64::consts::TAU;
 
 use crate::common::tensors::{close, floats, matrix};
-use brasa::core::{HostEnv, Obs, StepBatch, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
+use brasa::contracts::{HostEnv, Obs, StepBatch, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
 use brasa::energy::iquitos::{
     ActionMode, ArrivalModel, Iquitos, IquitosConfig, ObservationMode, PvModel, RewardKind, SocketActions, VehicleClass,
 };

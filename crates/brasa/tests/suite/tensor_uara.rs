@@ -4,7 +4,9 @@
 use std::f64::consts::TAU;
 
 use crate::common::tensors::{close, floats, matrix};
-use brasa::core::{HostEnv, Rows, StepBatch, Successor, TeamObs, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
+use brasa::contracts::{
+    HostEnv, Rows, StepBatch, Successor, TeamObs, TensorDynamics, TensorEnv, VecEnv, check_dynamics,
+};
 use brasa::env::wrappers::EpisodeStats;
 use brasa::env::{BatchSlabs, EnvBatch, EnvRng, EnvSpec, Episode, episode_rng, named_rng};
 use brasa::uara::{

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used)]
 
 use brasa::classic::{CartPole, Pendulum};
-use brasa::core::ActorCritic;
+use brasa::contracts::ActorCritic;
 use brasa::nn::{ActorCriticConfig, Persist};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::prelude::*;

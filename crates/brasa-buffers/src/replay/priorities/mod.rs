@@ -81,7 +81,7 @@ impl Priorities {
     }
 
     /// Samples rows, with importance-sampling weights. There must be rows.
-    pub fn sample(&self, batch_size: usize, beta: f64, rng: &mut impl Rng) -> (Drawn, Tensor<1>) {
+    pub fn sample(&self, batch_size: usize, beta: f64, rng: &mut (impl Rng + ?Sized)) -> (Drawn, Tensor<1>) {
         self.at((0..batch_size).map(|i| (i as f64 + rng.random::<f64>()) / batch_size as f64).collect(), beta)
     }
 

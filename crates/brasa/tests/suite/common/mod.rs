@@ -3,7 +3,7 @@
 pub mod tensors;
 
 use brasa::buffers::{ReplayConfig, Transitions};
-use brasa::core::{HostEnv, Obs, OffPolicyLearner, Policy, RandomWarmup};
+use brasa::contracts::{HostEnv, Obs, OffPolicyLearner, Policy, RandomWarmup};
 use brasa::device::Precision;
 use brasa::env::wrappers::{EpisodeStats, NormalizeObs, ScaleReward, TimeLimit};
 use brasa::env::{Env, EnvBatch, EnvVec};
