@@ -23,6 +23,7 @@ mod pendulum;
 pub mod probe;
 mod rules;
 mod scenario;
+mod spread;
 #[cfg(feature = "tensor")]
 pub mod tensor;
 
@@ -35,3 +36,4 @@ pub use no_velocity::{
 };
 pub use pendulum::{Pendulum, PendulumRules};
 pub use scenario::Classic;
+pub use spread::{Spread, SpreadBatch, SpreadConfig, SpreadSimulation};

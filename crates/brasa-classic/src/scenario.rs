@@ -17,11 +17,11 @@ use crate::{
 };
 
 /// The baseline with uniformly random legal actions.
-const RANDOM: &str = "random";
+pub(crate) const RANDOM: &str = "random";
 /// The upper bound of the return.
-const BOUND: &str = "bound";
+pub(crate) const BOUND: &str = "bound";
 /// The name of the best rule, the same in every scenario.
-const RULE: &str = "rule-based";
+pub(crate) const RULE: &str = "rule-based";
 
 /// An environment as a scenario with the return as its only figure.
 ///

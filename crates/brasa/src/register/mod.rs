@@ -225,13 +225,13 @@ pub fn scenarios() -> Registry {
 
 #[cfg(feature = "classic")]
 mod classic {
-    //! Classic tasks, which have no settings.
+    //! Classic tasks, most of which have no settings.
 
     use std::convert::Infallible;
 
     use brasa_classic::{
         Acrobot, CartPole, CartPoleNoVelocity, Catch, Classic, MountainCar, MountainCarContinuous,
-        MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity,
+        MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity, Spread, SpreadConfig,
     };
     #[cfg(feature = "tensor")]
     use brasa_core::RuleTensors;
@@ -284,6 +284,10 @@ mod classic {
         ] {
             registry.settings::<NoSettings>(&format!("scenario.{name}"), about);
         }
+        registry.scenario(ScenarioEntry::new("simple-spread", Spread::new));
+        registry
+            .settings::<SpreadConfig>("scenario.simple-spread", "MPE's Simple Spread: agents cover landmarks together");
+        registry.rules("scenario.simple-spread", || drop(SpreadConfig::default().validate()));
     }
 }
 

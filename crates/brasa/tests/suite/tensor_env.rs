@@ -3,8 +3,13 @@
 use brasa::classic::tensor::{
     TensorAcrobot, TensorCartPole, TensorMountainCar, TensorMountainCarContinuous, TensorPendulum,
 };
-use brasa::classic::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum};
-use brasa::contracts::{HostEnv, Obs, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv, check_dynamics};
+use brasa::classic::{
+    Acrobot, CartPole, CartPoleNoVelocity, CartPoleRules, MountainCar, MountainCarContinuous, NoVelocity, Pendulum,
+    PendulumNoVelocity, PendulumRules,
+};
+use brasa::contracts::{
+    HostEnv, Obs, RuleTensors, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv, check_dynamics,
+};
 use brasa::env::wrappers::{NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvSpec, EnvVec, Episode, episode_rng, named_rng};
 use brasa_test::{device, slow};
@@ -149,6 +154,25 @@ fn the_pendulum_is_that_of_the_host() {
         let ends = compare(|_| Pendulum::default(), TensorPendulum::default(), 40, 130, normalizes, action);
         assert_eq!(ends, [0, 27]);
     }
+}
+
+#[test]
+fn tasks_without_speeds_are_those_of_the_host() {
+    // Every other push is against the angle, so that poles fall.
+    let push = |step: usize, obs: &[f32]| -> Vec<f32> {
+        obs.chunks(4)
+            .enumerate()
+            .map(|(env, row)| f32::from((row[2] > 0.0) != (step + env).is_multiple_of(3)))
+            .collect()
+    };
+    let pole = |_: usize| CartPoleNoVelocity::default();
+    let tensors = RuleTensors::<NoVelocity<CartPoleRules>, 4, 1, 4>::default();
+    let [terminated, _] = compare(pole, tensors, 60, 200, false, push);
+    assert!(terminated >= 9, "{terminated}");
+    let torque = |step: usize, obs: &[f32]| (0..obs.len() / 3).map(|env| ((step + env) as f32 * 0.3).sin()).collect();
+    let tensors = RuleTensors::<NoVelocity<PendulumRules>, 2, 1, 3>::default();
+    let ends = compare(|_| PendulumNoVelocity::default(), tensors, 40, 130, true, torque);
+    assert_eq!(ends, [0, 27]);
 }
 
 #[test]

@@ -1,0 +1,354 @@
+//! Simple Spread: agents that share a plane cover landmarks without touching each other.
+
+mod rule;
+mod scenario;
+
+use std::ops::Range;
+
+use brasa_env::{
+    Autoreset, Ending, EnvError, EnvSpec, InvalidField, Simulation, Space, StateTag, StepOut, View, episode_rng, field,
+    option_index,
+};
+use ndarray::ArrayView1;
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+pub use scenario::Spread;
+
+/// Settings of [`Spread`]; the defaults are those of `simple_spread_v3`.
+///
+/// ```
+/// use brasa_classic::SpreadConfig;
+///
+/// assert!(SpreadConfig::default().validate().is_ok());
+/// let error = SpreadConfig { local_ratio: 1.5, ..SpreadConfig::default() }.validate().unwrap_err();
+/// assert_eq!(error.to_string(), "`local_ratio` must be in [0, 1], got 1.5");
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SpreadConfig {
+    /// Number of agents and of landmarks, from 1 to 64. Default: 3. An observation has 6 numbers for each, and exploration gets harder.
+    pub n_agents: usize,
+    /// Share of an agent's own touches in its reward; the rest is for the landmarks, which all share. Default: 0.5. At 0, touches cost nothing;
+    /// at 1, nobody covers anything.
+    pub local_ratio: f64,
+    /// Steps of an episode. Default: 25. With fewer, agents do not reach their landmarks.
+    pub episode_steps: u32,
+}
+
+impl Default for SpreadConfig {
+    fn default() -> Self {
+        Self { n_agents: 3, local_ratio: 0.5, episode_steps: 25 }
+    }
+}
+
+impl SpreadConfig {
+    /// Rejects invalid settings.
+    ///
+    /// # Errors
+    /// [`InvalidField`] for the first setting outside of its range.
+    pub fn validate(&self) -> Result<(), InvalidField> {
+        field::rule((1..=MOST_AGENTS).contains(&self.n_agents), "n_agents", "must be from 1 to 64", self.n_agents)?;
+        field::share("local_ratio", self.local_ratio)?;
+        field::at_least_one("episode_steps", u64::from(self.episode_steps))
+    }
+}
+
+const MOST_AGENTS: usize = 64;
+/// Figures of a step: the sum of the distances of the landmarks from their nearest agents, covered landmarks, and pairs of agents that touch.
+const INFO: [&str; 3] = ["landmark_distance", "covered", "touches"];
+/// Duration of a step.
+const STEP: f64 = 0.1;
+/// Share of the speed that a step takes away.
+const DAMPING: f64 = 0.25;
+/// Acceleration by an action.
+const THRUST: f64 = 5.0;
+/// Distance of two agents that touch.
+const TOUCH: f64 = 0.3;
+/// Stiffness and softness of a contact.
+const CONTACT_FORCE: f64 = 100.0;
+const CONTACT_MARGIN: f64 = 1e-3;
+/// Distance within which a landmark is covered.
+const COVER: f64 = 0.1;
+/// Numbers of the messages of another agent, which are always 0: agents of this task are silent.
+const MESSAGE: usize = 2;
+
+type Point = [f64; 2];
+
+fn minus(a: Point, b: Point) -> Point {
+    [a[0] - b[0], a[1] - b[1]]
+}
+
+fn length([x, y]: Point) -> f64 {
+    (x * x + y * y).sqrt()
+}
+
+/// One environment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Plane {
+    episode: u64,
+    steps: u32,
+    positions: Vec<Point>,
+    speeds: Vec<Point>,
+    landmarks: Vec<Point>,
+}
+
+impl Plane {
+    /// One step of the physics: positions move with the old speeds, then forces change the speeds.
+    fn push(&mut self, thrusts: impl Iterator<Item = Point>) {
+        let mut forces: Vec<Point> = thrusts.collect();
+        for a in 0..forces.len() {
+            for b in a + 1..forces.len() {
+                let away = minus(self.positions[a], self.positions[b]);
+                let distance = length(away);
+                // How far the agents are inside each other, softened.
+                let depth = -(distance - TOUCH) / CONTACT_MARGIN;
+                let depth = (depth.max(0.0) + (-depth.abs()).exp().ln_1p()) * CONTACT_MARGIN;
+                for axis in 0..2 {
+                    let force = CONTACT_FORCE * away[axis] / distance.max(f64::MIN_POSITIVE) * depth;
+                    forces[a][axis] += force;
+                    forces[b][axis] -= force;
+                }
+            }
+        }
+        for ((position, speed), force) in self.positions.iter_mut().zip(&mut self.speeds).zip(forces) {
+            for axis in 0..2 {
+                position[axis] += speed[axis] * STEP;
+                speed[axis] = speed[axis] * (1.0 - DAMPING) + force[axis] * STEP;
+            }
+        }
+    }
+
+    /// The distance of every landmark from its nearest agent.
+    fn distances(&self) -> impl Iterator<Item = f64> {
+        let nearest = |landmark: &Point| {
+            let distances = self.positions.iter().map(|position| length(minus(*position, *landmark)));
+            distances.fold(f64::INFINITY, f64::min)
+        };
+        self.landmarks.iter().map(nearest)
+    }
+
+    /// How many other agents `agent` touches.
+    fn touches(&self, agent: usize) -> usize {
+        let own = self.positions[agent];
+        let touches = |(other, position): (usize, &Point)| other != agent && length(minus(*position, own)) < TOUCH;
+        self.positions.iter().enumerate().filter(|other| touches(*other)).count()
+    }
+
+    fn observe(&self, obs: &mut [f32]) {
+        for (agent, row) in obs.chunks_exact_mut(width(self.positions.len())).enumerate() {
+            let own = self.positions[agent];
+            let others = self.positions.iter().enumerate().filter(|(other, _)| *other != agent);
+            let around = self.landmarks.iter().chain(others.map(|(_, position)| position));
+            let points = [self.speeds[agent], own].into_iter().chain(around.map(|point| minus(*point, own)));
+            row.fill(0.0);
+            row.iter_mut().zip(points.flatten()).for_each(|(slot, number)| *slot = number as f32);
+        }
+    }
+}
+
+/// Numbers of the observation of one of `n` agents.
+fn width(n: usize) -> usize {
+    4 + 2 * n + (n - 1) * (2 + MESSAGE)
+}
+
+/// Environments of [`Spread`] as a batch.
+pub type SpreadBatch = Autoreset<SpreadSimulation>;
+
+/// Agents on planes: the environments of [`Spread`], with the physics, rewards and observations of `simple_spread_v3` of
+/// [MPE2](https://mpe2.farama.org/environments/simple_spread/) (Lowe et al. 2017), in its order of operations.
+///
+/// # Observations
+/// Own speed and position, the landmarks and then the other agents relative to it, and two zeros for each other agent, which MPE reserves for
+/// messages.
+///
+/// # Actions
+/// 0 nothing, 1 left, 2 right, 3 down, 4 up.
+///
+/// # Rewards
+/// `-(1 - local_ratio)` times the sum of the distances of the landmarks from their nearest agents, minus `local_ratio` times the number of other
+/// agents that this agent touches.
+///
+/// ```
+/// use brasa_classic::{Spread, SpreadConfig};
+/// use brasa_env::{BatchSlabs, EnvBatch};
+/// use ndarray::Array2;
+///
+/// let spread = Spread::new(SpreadConfig::default())?;
+/// let mut batch = spread.batch(0..2);
+/// let mut slabs = BatchSlabs::new(batch.spec());
+/// batch.reset(0, &mut slabs)?;
+/// // Two environments of three agents.
+/// assert_eq!(slabs.obs.dim(), (6, 18));
+/// batch.step(Array2::zeros((6, 1)).view(), &mut slabs)?;
+/// assert!(slabs.reward.iter().all(|reward| *reward < 0.0));
+/// # Ok::<(), brasa_env::EnvError>(())
+/// ```
+#[derive(Debug)]
+pub struct SpreadSimulation {
+    config: SpreadConfig,
+    spec: EnvSpec,
+    first_env: usize,
+    seed: u64,
+    planes: Vec<Plane>,
+}
+
+impl SpreadSimulation {
+    fn new(config: &SpreadConfig, envs: Range<usize>) -> Self {
+        let n = config.n_agents;
+        let points = |name: &str, ids: Range<usize>| -> Vec<String> {
+            ids.flat_map(|id| ["x", "y"].map(|axis| format!("{name}_{id}_{axis}"))).collect()
+        };
+        let own = ["speed_x", "speed_y", "x", "y"].map(str::to_owned).to_vec();
+        let names = [own, points("landmark", 0..n), points("other", 0..n - 1), points("message", 0..n - 1)].concat();
+        let spec = EnvSpec {
+            n_agents: n,
+            truncation_interval: u64::from(config.episode_steps),
+            info_names: INFO.map(str::to_owned).to_vec(),
+            info_means: INFO.map(str::to_owned).to_vec(),
+            ..EnvSpec::new(Space::uniform_box(f32::NEG_INFINITY, f32::INFINITY, names), Space::Discrete(5), envs.len())
+        };
+        let points = || vec![[0.0; 2]; n];
+        let plane = Plane { episode: 0, steps: 0, positions: points(), speeds: points(), landmarks: points() };
+        Self { config: config.clone(), spec, first_env: envs.start, seed: 0, planes: vec![plane; envs.len()] }
+    }
+
+    /// The positions of the agents of environment `env`.
+    pub fn positions(&self, env: usize) -> &[[f64; 2]] {
+        &self.planes[env].positions
+    }
+
+    /// The positions of the landmarks of environment `env`.
+    pub fn landmarks(&self, env: usize) -> &[[f64; 2]] {
+        &self.planes[env].landmarks
+    }
+}
+
+/// Tag of saved states; the version changes with their content.
+const TAG: StateTag = StateTag::new("spread", 1);
+
+impl Simulation for SpreadSimulation {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+    }
+
+    fn episode(&self, env: usize) -> u64 {
+        self.planes[env].episode
+    }
+
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+        let mut rng = episode_rng(self.seed, (self.first_env + env) as u64, episode);
+        let plane = &mut self.planes[env];
+        for point in plane.positions.iter_mut().chain(&mut plane.landmarks) {
+            *point = [(); 2].map(|()| rng.random_range(-1.0..1.0));
+        }
+        plane.speeds.fill([0.0; 2]);
+        (plane.episode, plane.steps) = (episode, 0);
+        plane.observe(view.obs);
+    }
+
+    fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
+        let plane = &mut self.planes[env];
+        let thrust = |action: &f32| match option_index(ArrayView1::from(std::slice::from_ref(action)), 0, 5) {
+            1 => [-THRUST, 0.0],
+            2 => [THRUST, 0.0],
+            3 => [0.0, -THRUST],
+            4 => [0.0, THRUST],
+            _ => [0.0, 0.0],
+        };
+        plane.push(actions.iter().map(thrust));
+        plane.steps += 1;
+        let (mut sum, mut covered) = (0.0, 0);
+        for distance in plane.distances() {
+            sum += distance;
+            covered += usize::from(distance < COVER);
+        }
+        let (share, mut touches) = (self.config.local_ratio, 0);
+        for (agent, reward) in out.reward.iter_mut().enumerate() {
+            let own = plane.touches(agent);
+            touches += own;
+            *reward = (-sum * (1.0 - share) - own as f64 * share) as f32;
+        }
+        out.info.copy_from_slice(&[sum, covered as f64, touches as f64 / 2.0]);
+        plane.observe(next.obs);
+        Ok(Ending::of(false, plane.steps >= self.config.episode_steps))
+    }
+
+    fn save(&self) -> Vec<u8> {
+        TAG.encode(self.spec.n_envs, &(&self.config, self.seed, &self.planes))
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let (config, seed, planes) = TAG.decode::<(SpreadConfig, u64, Vec<Plane>)>(self.spec.n_envs, bytes)?;
+        if config != self.config || planes.len() != self.planes.len() {
+            return Err(EnvError::State { reason: "it is a state of `spread` with other settings".into() });
+        }
+        (self.seed, self.planes) = (seed, planes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brasa_env::{EnvBatch, check_env};
+
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Episode {
+        local_ratio: f64,
+        positions: Vec<Point>,
+        landmarks: Vec<Point>,
+        actions: Vec<Vec<f32>>,
+        /// Of every agent after each step.
+        observations: Vec<Vec<Vec<f32>>>,
+        rewards: Vec<Vec<f64>>,
+        truncated: Vec<bool>,
+    }
+
+    /// Recorded from MPE2 by `scripts/record_spread.py`.
+    #[test]
+    fn episodes_are_those_of_mpe() {
+        let text = include_str!("../../tests/data/spread.json");
+        let episodes: Vec<Episode> = serde_json::from_str(text).expect("the recording is well-formed");
+        assert_eq!(episodes.len(), 8);
+        let mut n_touches = 0;
+        for (index, episode) in episodes.iter().enumerate() {
+            let n = episode.positions.len();
+            let config = SpreadConfig { n_agents: n, local_ratio: episode.local_ratio, ..SpreadConfig::default() };
+            let mut simulation = SpreadSimulation::new(&config, 0..1);
+            let plane = &mut simulation.planes[0];
+            (plane.positions, plane.landmarks) = (episode.positions.clone(), episode.landmarks.clone());
+            let (mut obs, mut reward, mut elapsed) = (vec![0.0; n * width(n)], vec![0.0; n], vec![1.0; n]);
+            for (step, actions) in episode.actions.iter().enumerate() {
+                let mut info = [0.0; 3];
+                let view = View { obs: &mut obs, shared: &mut [], mask: &mut [] };
+                let out = StepOut { reward: &mut reward, elapsed: &mut elapsed, info: &mut info };
+                let ending = simulation.step(0, actions, view, out).expect("the actions are legal");
+                assert_eq!(ending == Ending::Truncated, episode.truncated[step], "{index}, {step}");
+                n_touches += info[2] as usize;
+                for (ours, theirs) in obs.iter().zip(episode.observations[step].iter().flatten()) {
+                    assert!((ours - theirs).abs() <= 1e-6, "{index}, {step}: {ours} {theirs}");
+                }
+                for (ours, theirs) in reward.iter().zip(&episode.rewards[step]) {
+                    assert!((f64::from(*ours) - theirs).abs() <= 1e-6, "{index}, {step}: {ours} {theirs}");
+                }
+            }
+        }
+        assert!(n_touches >= 19, "agents touch {n_touches} times");
+    }
+
+    #[test]
+    fn the_contract_holds() {
+        let spread = Spread::new(SpreadConfig::default()).expect("the defaults are valid");
+        check_env(60, |envs| Ok::<_, EnvError>(spread.batch(envs))).expect("it holds");
+        let mut batch = spread.batch(0..2);
+        let other = Spread::new(SpreadConfig { local_ratio: 0.25, ..SpreadConfig::default() }).expect("it is valid");
+        let error = batch.load(&other.batch(0..2).save()).expect_err("other settings").to_string();
+        assert!(error.contains("other settings"), "{error}");
+    }
+}
