@@ -1,6 +1,8 @@
 //! A batch of environments that step together and write into the caller's memory.
 
-use ndarray::{Array1, Array2, ArrayView2};
+use std::array::from_fn;
+
+use ndarray::{Array1, Array2, ArrayRef1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use crate::wrappers::RunningMoments;
@@ -192,13 +194,38 @@ impl BatchSlabs {
 
     /// Whether any episode ended at this step; otherwise `next_obs` equals `obs`.
     pub fn any_episode_end(&self) -> bool {
-        self.terminated.iter().chain(&self.truncated).any(|end| *end)
+        any(&self.terminated) || any(&self.truncated)
     }
 
     /// Whether any episode was truncated at this step.
     pub fn any_truncated(&self) -> bool {
-        self.truncated.iter().any(|end| *end)
+        any(&self.truncated)
     }
+
+    /// Calls `act` with every environment, of `n_agents` rows, whose episode ended at this step, in order.
+    pub(crate) fn for_each_end(&self, n_agents: usize, mut act: impl FnMut(usize)) {
+        let flags =
+            [&self.terminated, &self.truncated].map(|flags| flags.as_slice().expect("slabs are in standard layout"));
+        let [(blocks, rest), (other_blocks, other_rest)] = flags.map(|flags| flags.as_chunks::<8>());
+        let mut visit = |first: usize, flags: [bool; 8]| {
+            // Most episodes go on: a look at eight rows at once.
+            if u64::from_ne_bytes(flags.map(u8::from)) != 0 {
+                for row in (0..8).filter(|i| flags[*i]).map(|i| first + i).filter(|row| row % n_agents == 0) {
+                    act(row / n_agents);
+                }
+            }
+        };
+        for (i, (terminated, truncated)) in blocks.iter().zip(other_blocks).enumerate() {
+            visit(8 * i, from_fn(|j| terminated[j] | truncated[j]));
+        }
+        let last = from_fn(|j| rest.get(j).is_some_and(|end| *end) | other_rest.get(j).is_some_and(|end| *end));
+        visit(8 * blocks.len(), last);
+    }
+}
+
+/// Whether one of the flags is set. All of them are read: a compiler vectorizes this loop.
+fn any(flags: &ArrayRef1<bool>) -> bool {
+    flags.iter().fold(false, |any, flag| any | flag)
 }
 
 impl std::fmt::Debug for dyn EnvBatch {

@@ -7,7 +7,8 @@ use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use crate::{Env, EnvRng, EnvSpec, Space, Step, option_index};
+use crate::rule_batch::RuleBatch;
+use crate::{Env, EnvBatch, EnvRng, EnvSpec, Space, Step, option_index};
 
 /// The rules of an environment as functions of `STATE` numbers, `ACTION` numbers and `OBS` numbers.
 ///
@@ -20,7 +21,7 @@ use crate::{Env, EnvRng, EnvSpec, Space, Step, option_index};
 /// use brasa_number::Number;
 ///
 /// /// A tank that leaks. The action opens its valve, and the level should be 1.
-/// #[derive(Clone, Default)]
+/// #[derive(Clone, PartialEq, Default)]
 /// struct Tank;
 ///
 /// impl Rules<1, 1, 1> for Tank {
@@ -54,7 +55,7 @@ use crate::{Env, EnvRng, EnvSpec, Space, Step, option_index};
 /// let step = tank.step(action.view(), &mut brasa_env::episode_rng(0, 0, 0), obs.view_mut());
 /// assert_eq!((obs[0], step.reward), (1.0, 0.0));
 /// ```
-pub trait Rules<const STATE: usize, const ACTION: usize, const OBS: usize>: Clone + Send + 'static {
+pub trait Rules<const STATE: usize, const ACTION: usize, const OBS: usize>: Clone + PartialEq + Send + 'static {
     /// Steps after which an episode is usually cut. A wrapper cuts it: [`crate::wrappers::TimeLimit`].
     const TIME_LIMIT: u32;
 
@@ -229,6 +230,16 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
         self.state = state;
         self.observe(obs);
         Step { reward: reward as f32, terminated: terminated.unwrap_or(false), truncated: false }
+    }
+
+    /// Environments of equal rules are computed together.
+    fn together(envs: &[Self], first_env: usize, spec: &EnvSpec) -> Option<Box<dyn EnvBatch>> {
+        let rules = &envs.first()?.rules;
+        if envs.iter().any(|env| env.rules != *rules) {
+            return None;
+        }
+        let states = envs.iter().map(|env| env.state).collect();
+        Some(Box::new(RuleBatch::new(rules.clone(), states, first_env, spec.clone())))
     }
 
     fn state(&self) -> Self::State {

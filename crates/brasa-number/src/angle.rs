@@ -1,7 +1,7 @@
 //! Sine and cosine in 64 bits without a branch, for angles of moderate size.
 //!
-//! The angle is reduced by multiples of `pi / 2` with 119 digits of `pi` (Cody and Waite), and the polynomials are those of Sun's `fdlibm`. The error is
-//! below one unit in the last place (tested against the standard library).
+//! The angle is reduced by multiples of `pi / 2` with 119 binary digits of `pi` (Cody and Waite), and the polynomials are those of Sun's `fdlibm`. The
+//! distance to the standard library is at most two units in the last place (tested).
 
 use std::f64::consts::FRAC_2_PI;
 
@@ -22,52 +22,55 @@ pub(crate) fn is_in_range(angle: f64) -> bool {
     angle.abs() <= RANGE
 }
 
-/// The number of quarter turns, in its low bits, and the rest in two parts.
+/// The number of quarter turns, in its low bits, and the rest.
 #[inline(always)]
-fn reduced(angle: f64) -> (u64, f64, f64) {
+fn reduced(angle: f64) -> (u64, f64) {
     let shifted = angle * FRAC_2_PI + ROUND;
     let n = shifted - ROUND;
-    // Exact, as both numbers are close to each other.
-    let first = angle - n * HALF_PI[0];
-    let second = n * HALF_PI[1];
-    let rest = first - second;
-    let error = n * HALF_PI[2] - ((first - rest) - second);
-    let high = rest - error;
-    (shifted.to_bits(), high, (rest - high) - error)
+    (shifted.to_bits(), ((angle - n * HALF_PI[0]) - n * HALF_PI[1]) - n * HALF_PI[2])
 }
 
-/// The sine of `x + y` between `-pi / 4` and `pi / 4`.
+/// A polynomial of degree 5, by pairs: shorter chains of operations than by Horner's rule.
 #[inline(always)]
-fn sin_of_rest(x: f64, y: f64) -> f64 {
-    let z = x * x;
-    let v = z * x;
-    let r = 1.589_690_995_211_55e-10;
-    let r = r * z - 2.505_076_025_340_686_3e-8;
-    let r = r * z + 2.755_731_370_707_006_8e-6;
-    let r = r * z - 1.984_126_982_985_795e-4;
-    let r = r * z + 8.333_333_333_322_49e-3;
-    x - ((z * (0.5 * y - v * r) - y) + v * 1.666_666_666_666_663_2e-1)
+fn polynomial(x: f64, [a, b, c, d, e, f]: [f64; 6]) -> f64 {
+    let square = x * x;
+    (x * b + a) + square * ((x * d + c) + square * (x * f + e))
 }
 
-/// The cosine of `x + y` between `-pi / 4` and `pi / 4`.
+/// The sine of an angle between `-pi / 4` and `pi / 4`.
 #[inline(always)]
-fn cos_of_rest(x: f64, y: f64) -> f64 {
+fn sin_of_rest(x: f64) -> f64 {
     let z = x * x;
-    let r = -1.135_964_755_778_819_5e-11;
-    let r = r * z + 2.087_572_321_298_175e-9;
-    let r = r * z - 2.755_731_435_139_066_3e-7;
-    let r = r * z + 2.480_158_728_947_673e-5;
-    let r = r * z - 1.388_888_888_887_411e-3;
-    let r = r * z + 4.166_666_666_666_66e-2;
-    let half = 0.5 * z;
-    let w = 1.0 - half;
-    w + (((1.0 - w) - half) + (z * (z * r) - x * y))
+    let series = [
+        -1.666_666_666_666_663_2e-1,
+        8.333_333_333_322_49e-3,
+        -1.984_126_982_985_795e-4,
+        2.755_731_370_707_006_8e-6,
+        -2.505_076_025_340_686_3e-8,
+        1.589_690_995_211_55e-10,
+    ];
+    x + (x * z) * polynomial(z, series)
+}
+
+/// The cosine of an angle between `-pi / 4` and `pi / 4`.
+#[inline(always)]
+fn cos_of_rest(x: f64) -> f64 {
+    let z = x * x;
+    let series = [
+        4.166_666_666_666_66e-2,
+        -1.388_888_888_887_411e-3,
+        2.480_158_728_947_673e-5,
+        -2.755_731_435_139_066_3e-7,
+        2.087_572_321_298_175e-9,
+        -1.135_964_755_778_819_5e-11,
+    ];
+    1.0 - (0.5 * z - (z * z) * polynomial(z, series))
 }
 
 /// Sine or cosine of the rest, by the number of quarter turns.
 #[inline(always)]
-fn of_quarter(turns: u64, x: f64, y: f64) -> f64 {
-    let (sin, cos) = (sin_of_rest(x, y), cos_of_rest(x, y));
+fn of_quarter(turns: u64, rest: f64) -> f64 {
+    let (sin, cos) = (sin_of_rest(rest), cos_of_rest(rest));
     let size = if turns & 1 == 0 { sin } else { cos };
     f64::from_bits(size.to_bits() ^ ((turns & 2) << 62))
 }
@@ -75,15 +78,15 @@ fn of_quarter(turns: u64, x: f64, y: f64) -> f64 {
 /// The sine of an angle in range.
 #[inline(always)]
 pub(crate) fn sin(angle: f64) -> f64 {
-    let (turns, x, y) = reduced(angle);
-    of_quarter(turns, x, y)
+    let (turns, rest) = reduced(angle);
+    of_quarter(turns, rest)
 }
 
 /// The cosine of an angle in range.
 #[inline(always)]
 pub(crate) fn cos(angle: f64) -> f64 {
-    let (turns, x, y) = reduced(angle);
-    of_quarter(turns.wrapping_add(1), x, y)
+    let (turns, rest) = reduced(angle);
+    of_quarter(turns.wrapping_add(1), rest)
 }
 
 #[cfg(test)]
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn angles_in_range_are_as_exact_as_the_standard_library() {
+    fn angles_in_range_are_near_the_standard_library() {
         let near = (-400_000..=400_000).map(|i| f64::from(i) * 1.7e-5);
         let far = (-200_000..=200_000).map(|i| f64::from(i) * 0.249_97);
         // Where one of the functions is nearly 0.
@@ -113,7 +116,8 @@ mod tests {
         for x in [near.collect::<Vec<_>>(), far.collect(), quarters.collect(), small.collect()] {
             for (of, expected) in [(sin as fn(f64) -> f64, f64::sin as fn(f64) -> f64), (cos, f64::cos)] {
                 let (worst, at) = distance(of, expected, x.iter().copied());
-                assert!(worst <= 1.0, "{worst} at {at}");
+                println!("{worst} at {at}");
+                assert!(worst <= 2.0, "{worst} at {at}");
             }
         }
         assert_eq!([sin(0.0), cos(0.0)], [0.0, 1.0]);

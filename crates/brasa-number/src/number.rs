@@ -50,9 +50,9 @@ pub trait Number:
     fn tanh(self) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
-    /// The sine of radians. In 64 bits, the error is below one unit in the last place, for any angle.
+    /// The sine of radians. In 64 bits, the error is at most two units in the last place, for any angle.
     fn sin(self) -> Self;
-    /// The cosine of radians. In 64 bits, the error is below one unit in the last place, for any angle.
+    /// The cosine of radians. In 64 bits, the error is at most two units in the last place, for any angle.
     fn cos(self) -> Self;
     /// The largest whole number that is not above this. Its derivative is 0.
     fn floor(self) -> Self;
