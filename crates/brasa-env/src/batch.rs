@@ -1,7 +1,5 @@
 //! A batch of environments that step together and write into the caller's memory.
 
-use std::array::from_fn;
-
 use ndarray::{Array1, Array2, ArrayRef1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -207,19 +205,23 @@ impl BatchSlabs {
         let flags =
             [&self.terminated, &self.truncated].map(|flags| flags.as_slice().expect("slabs are in standard layout"));
         let [(blocks, rest), (other_blocks, other_rest)] = flags.map(|flags| flags.as_chunks::<8>());
-        let mut visit = |first: usize, flags: [bool; 8]| {
-            // Most episodes go on: a look at eight rows at once.
-            if u64::from_ne_bytes(flags.map(u8::from)) != 0 {
-                for row in (0..8).filter(|i| flags[*i]).map(|i| first + i).filter(|row| row % n_agents == 0) {
+        // Most episodes go on: eight flags are one number.
+        let word = |flags: &[bool; 8]| u64::from_le_bytes(flags.map(u8::from));
+        let mut visit = |first: usize, mut ended: u64| {
+            while ended != 0 {
+                let row = first + ended.trailing_zeros() as usize / 8;
+                if row % n_agents == 0 {
                     act(row / n_agents);
                 }
+                ended &= ended - 1;
             }
         };
         for (i, (terminated, truncated)) in blocks.iter().zip(other_blocks).enumerate() {
-            visit(8 * i, from_fn(|j| terminated[j] | truncated[j]));
+            visit(8 * i, word(terminated) | word(truncated));
         }
-        let last = from_fn(|j| rest.get(j).is_some_and(|end| *end) | other_rest.get(j).is_some_and(|end| *end));
-        visit(8 * blocks.len(), last);
+        for (i, (terminated, truncated)) in rest.iter().zip(other_rest).enumerate() {
+            visit(8 * blocks.len() + i, u64::from(terminated | truncated));
+        }
     }
 }
 

@@ -15,10 +15,10 @@ use crate::vectorized::vectorized;
 use crate::{After, BatchSlabs, EnvBatch, EnvError, EnvSpec, RuleEnv, RuleState, Rules, episode_rng, option_index};
 
 /// Environments that are computed together.
-const LANES: usize = 32;
+const LANES: usize = 64;
 
 /// With fewer environments, single ones are faster.
-const FEW: usize = 6;
+const FEW: usize = 8;
 
 /// Numbers of the environments that are computed together.
 type Column<T> = [T; LANES];

@@ -81,7 +81,9 @@ impl EpisodeCounter {
             }
         }
         self.lengths.iter_mut().for_each(|length| *length += 1);
-        self.info += &slabs.info;
+        if !self.info.is_empty() {
+            self.info += &slabs.info;
+        }
         slabs.for_each_end(n_agents, |env| ended.push(self.cut(env)));
     }
 
