@@ -210,7 +210,7 @@ impl BatchSlabs {
         let mut visit = |first: usize, mut ended: u64| {
             while ended != 0 {
                 let row = first + ended.trailing_zeros() as usize / 8;
-                if row % n_agents == 0 {
+                if row.is_multiple_of(n_agents) {
                     act(row / n_agents);
                 }
                 ended &= ended - 1;

@@ -121,9 +121,10 @@ pub trait Env: Send + 'static {
     /// Writes the figures of the last step, in the order of [`Env::info_names`].
     fn info(&self, _info: ArrayViewMut1<f64>) {}
 
-    /// The environments as one batch, if it steps them faster than one after the other; they have the global indices from `first_env` on.
+    /// The environments as one batch, if it is faster than a loop over them. [`crate::EnvVec`] calls this function.
     ///
-    /// Its results and saved states are those of single environments. [`crate::EnvVec`] calls it.
+    /// The environments have the global indices from `first_env` on, and the batch has `spec`. Its results and saved states must be those of single
+    /// environments. [`crate::RuleEnv`] has such a batch for equal rules.
     fn together(_envs: &[Self], _first_env: usize, _spec: &EnvSpec) -> Option<Box<dyn EnvBatch>>
     where
         Self: Sized,

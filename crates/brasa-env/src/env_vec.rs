@@ -29,7 +29,7 @@ pub struct EnvVec<E>(Form<E>);
 /// How the environments are stepped.
 #[derive(Debug)]
 enum Form<E> {
-    OneByOne(Members<E>),
+    OneByOne(Box<Members<E>>),
     Together(Box<dyn EnvBatch>),
 }
 
@@ -82,19 +82,19 @@ impl<E: Env> EnvVec<E> {
         }
         let member = |(i, env)| Member { env, rng: episode_rng(0, (first_env + i) as u64, 0), episode: 0, step: 0 };
         let members = envs.into_iter().enumerate().map(member).collect();
-        Ok(Self(Form::OneByOne(Members { members, first_env, seed: 0, spec })))
+        Ok(Self(Form::OneByOne(Box::new(Members { members, first_env, seed: 0, spec }))))
     }
 
     fn batch(&self) -> &dyn EnvBatch {
         match &self.0 {
-            Form::OneByOne(members) => members,
+            Form::OneByOne(members) => &**members,
             Form::Together(batch) => &**batch,
         }
     }
 
     fn batch_mut(&mut self) -> &mut dyn EnvBatch {
         match &mut self.0 {
-            Form::OneByOne(members) => members,
+            Form::OneByOne(members) => &mut **members,
             Form::Together(batch) => &mut **batch,
         }
     }

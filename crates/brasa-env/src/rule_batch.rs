@@ -237,6 +237,7 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
 
 vectorized! {
     /// Computes a step of all lanes; `false` if a number was out of the range of [`Double`].
+    #[allow(clippy::needless_range_loop, reason = "a compiler vectorizes loops over constant ranges")]
     fn step_lanes[R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize](
         rules: &R,
         states: &[Column<f64>; STATE],

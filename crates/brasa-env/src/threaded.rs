@@ -47,8 +47,8 @@ struct Work<B> {
     batch: B,
     slabs: BatchSlabs,
     order: Order,
-    /// Actions and the memory for results, while the calling thread waits in [`Threaded::run`].
-    data: Option<(Option<ArrayView2<'static, f32>>, Part<'static>)>,
+    /// Borrowed from the caller, which waits in [`Threaded::run`].
+    data: Option<Data<'static>>,
     result: Result<(), EnvError>,
 }
 
@@ -144,16 +144,15 @@ impl<B: EnvBatch + 'static> Threaded<B> {
     /// Gives `order` to every chunk, runs the first one on this thread and waits for all results in `out`.
     #[allow(unsafe_code, reason = "threads that are started once borrow memory of the caller")]
     fn run(&mut self, order: Order, actions: Option<ArrayView2<f32>>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        assert_eq!(out.obs.dim(), self.obs_dim(), "shape of the slabs");
+        self.check(out);
         let mut rest = Part::new(out);
         for (chunk, envs) in self.chunks.iter().zip(&self.bounds) {
             let rows = envs.start * self.spec.n_agents..envs.end * self.spec.n_agents;
             let (part, others) = rest.split(rows.len(), envs.len());
             rest = others;
             let data = (actions.as_ref().map(|actions| actions.slice(s![rows, ..])), part);
-            // SAFETY: `Work::run` drops what it takes from here. This function returns after every chunk has run, and between here and there it
-            // calls nothing that panics.
-            type Data<'a> = (Option<ArrayView2<'a, f32>>, Part<'a>);
+            // SAFETY: `Work::run` drops what it takes from here. This function returns after every chunk has run. Between here and there it does not
+            // panic: `check` has found slabs that can be split, and `Work::run` catches panics.
             let data = unsafe { std::mem::transmute::<Data<'_>, Data<'static>>(data) };
             let mut work = chunk.lock();
             (work.order, work.data) = (order, Some(data));
@@ -173,8 +172,13 @@ impl<B: EnvBatch + 'static> Threaded<B> {
         result
     }
 
-    fn obs_dim(&self) -> (usize, usize) {
-        (self.spec.n_rows(), self.spec.obs.width() - self.spec.shared_width)
+    /// After this check the slabs can be split.
+    fn check(&self, out: &BatchSlabs) {
+        let matrices = [&out.obs, &out.next_obs, &out.mask, &out.next_mask].map(|matrix| matrix.nrows());
+        let columns = [out.reward.len(), out.elapsed.len(), out.terminated.len(), out.truncated.len()];
+        let of_envs = [out.shared.nrows(), out.next_shared.nrows(), out.info.nrows()];
+        let (n_rows, n_envs) = (self.spec.n_rows(), self.spec.n_envs);
+        assert_eq!((matrices, columns, of_envs), ([n_rows; 4], [n_rows; 4], [n_envs; 3]), "shape of the slabs");
     }
 }
 
@@ -201,6 +205,9 @@ fn stop<B>(chunks: &[Arc<Chunk<B>>], workers: &mut Vec<JoinHandle<()>>) {
         drop(worker.join());
     }
 }
+
+/// Actions of a chunk, and the memory for its results.
+type Data<'a> = (Option<ArrayView2<'a, f32>>, Part<'a>);
 
 /// The rows of slabs that belong to a chunk.
 #[derive(Debug)]
