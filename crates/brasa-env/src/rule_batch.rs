@@ -66,7 +66,8 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
     }
 
     fn state(&self, env: usize) -> [f64; STATE] {
-        self.states[env / LANES].map(|column| column[env % LANES])
+        let tile = &self.states[env / LANES];
+        from_fn(|i| tile[i][env % LANES])
     }
 
     fn set_state(&mut self, env: usize, state: [f64; STATE]) {
