@@ -17,17 +17,32 @@ allocator!();
 
 /// Measures one environment and `n_envs` of them, on one thread and on as many threads as there are cores.
 fn task<B: EnvBatch + 'static>(criterion: &mut Criterion, name: &str, n_envs: usize, make: impl Fn(Range<usize>) -> B) {
-    bench_steps(criterion, &format!("{name}/step"), &[1, n_envs], &make);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    bench_steps(criterion, &format!("{name}/step-threaded"), &[n_envs], |envs| {
-        Threaded::new(envs.len(), cores.min(envs.len()), |range| Ok(make(range))).expect("threads start")
+    sizes(criterion, name, &[1, n_envs], (&[n_envs], cores), make);
+}
+
+/// Measures numbers of environments on one thread, and others on several threads.
+fn sizes<B: EnvBatch + 'static>(
+    criterion: &mut Criterion,
+    name: &str,
+    on_one: &[usize],
+    (on_several, n_threads): (&[usize], usize),
+    make: impl Fn(Range<usize>) -> B,
+) {
+    bench_steps(criterion, &format!("{name}/step"), on_one, &make);
+    bench_steps(criterion, &format!("{name}/step-threaded"), on_several, |envs| {
+        Threaded::new(envs.len(), n_threads.min(envs.len()), |range| Ok(make(range))).expect("threads start")
     });
 }
 
 fn classic(criterion: &mut Criterion) {
     const N_ENVS: usize = 1024;
-    task(criterion, "cart-pole", N_ENVS, |envs| Classic::<CartPole>::cart_pole().batch(envs).expect("a batch"));
-    task(criterion, "pendulum", N_ENVS, |envs| Classic::<Pendulum>::pendulum().batch(envs).expect("a batch"));
+    // One step of 1,024 takes some microseconds, about as long as to wake a thread.
+    let (on_one, on_two) = ([1, 64, N_ENVS], (&[N_ENVS, 16 * N_ENVS][..], 2));
+    sizes(criterion, "cart-pole", &on_one, on_two, |envs| {
+        Classic::<CartPole>::cart_pole().batch(envs).expect("a batch")
+    });
+    sizes(criterion, "pendulum", &on_one, on_two, |envs| Classic::<Pendulum>::pendulum().batch(envs).expect("a batch"));
     task(criterion, "acrobot", N_ENVS, |envs| Classic::<Acrobot>::acrobot().batch(envs).expect("a batch"));
     task(criterion, "mountain-car", N_ENVS, |envs| {
         Classic::<MountainCar>::mountain_car().batch(envs).expect("a batch")

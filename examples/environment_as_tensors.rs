@@ -12,7 +12,7 @@ use brasa::prelude::*;
 use brasa_examples::{compare, steps};
 
 /// A drone that should hover at a height of 1 m. A state consists of its height in m and its speed in m/s.
-#[derive(Clone, Default)]
+#[derive(Clone, PartialEq, Default)]
 struct Hover;
 
 // Two numbers of state, one of action, two observed.

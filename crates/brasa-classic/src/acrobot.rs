@@ -55,10 +55,11 @@ pub type Acrobot = RuleEnv<AcrobotRules, 4, 1, 6>;
 /// assert!(after.state.iter().all(|x| x.abs() < 1e-9));
 /// assert_eq!((after.reward, after.terminated), (-1.0, Some(false)));
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct AcrobotRules;
 
 /// Derivative of angles and speeds under `torque_nm`: Sutton and Barto, "Reinforcement Learning" (1998), section 11.3.
+#[inline(always)]
 fn derivative<N: Number>([angle_1, angle_2, speed_1, speed_2]: [N; 4], torque_nm: N) -> [N; 4] {
     const MOMENT: f64 = MASS * LENGTH * CENTER;
     let (sin_2, cos_2) = (angle_2.sin(), angle_2.cos());
@@ -76,6 +77,7 @@ fn derivative<N: Number>([angle_1, angle_2, speed_1, speed_2]: [N; 4], torque_nm
 }
 
 /// One step of the classical Runge-Kutta method of order four.
+#[inline(always)]
 fn runge_kutta<N: Number>(y: [N; 4], torque_nm: N) -> [N; 4] {
     let moved = |slope: [N; 4], secs: f64| from_fn(|i| y[i] + slope[i] * secs);
     let k1 = derivative(y, torque_nm);
@@ -86,6 +88,7 @@ fn runge_kutta<N: Number>(y: [N; 4], torque_nm: N) -> [N; 4] {
 }
 
 /// The angle wrapped to `[-pi, pi]`. A step turns a link by less than two turns.
+#[inline(always)]
 fn wrapped<N: Number>(angle_rad: N) -> N {
     (0..2).fold(angle_rad, |angle, _| {
         let angle = N::select(angle.greater(angle.constant(PI)), angle - TAU, angle);
@@ -117,6 +120,7 @@ impl Rules<4, 1, 6> for AcrobotRules {
         noise.map(|noise| (noise * 2.0 - 1.0) * 0.1)
     }
 
+    #[inline(always)]
     fn step<N: Number>(&self, state: [N; 4], [action]: [N; 1]) -> After<N, 4> {
         let [angle_1, angle_2, speed_1, speed_2] = runge_kutta(state, action - 1.0);
         let [angle_1, angle_2] = [angle_1, angle_2].map(wrapped);
@@ -130,6 +134,7 @@ impl Rules<4, 1, 6> for AcrobotRules {
         }
     }
 
+    #[inline(always)]
     fn observe<N: Number>(&self, [angle_1, angle_2, speed_1, speed_2]: [N; 4]) -> [N; 6] {
         [angle_1.cos(), angle_1.sin(), angle_2.cos(), angle_2.sin(), speed_1, speed_2]
     }

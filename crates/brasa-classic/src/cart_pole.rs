@@ -105,6 +105,7 @@ impl Rules<4, 1, 4> for CartPoleRules {
     }
 
     /// One explicit Euler step of Florian's equations 23 and 24.
+    #[inline(always)]
     fn step<N: Number>(&self, [position, speed, angle, turning]: [N; 4], [action]: [N; 1]) -> After<N, 4> {
         let total_mass_kg = self.pole_mass_kg + self.cart_mass_kg;
         let pole_moment = self.pole_mass_kg * self.half_pole_length_m;
@@ -125,6 +126,7 @@ impl Rules<4, 1, 4> for CartPoleRules {
         After { state, reward: angle.constant(1.0), terminated: Some(terminated) }
     }
 
+    #[inline(always)]
     fn observe<N: Number>(&self, state: [N; 4]) -> [N; 4] {
         state
     }

@@ -57,6 +57,7 @@ impl Rules<3, 1, PLACES> for CatchRules {
         [column, noise.constant(0.0), noise.constant((COLUMNS / 2) as f64)]
     }
 
+    #[inline(always)]
     fn step<N: Number>(&self, [ball, row, paddle]: [N; 3], [action]: [N; 1]) -> After<N, 3> {
         let (row, paddle) = (row + 1.0, (paddle + action - 1.0).clamp(0.0, (COLUMNS - 1) as f64));
         let terminated = row.equal(row.constant((ROWS - 1) as f64));
@@ -65,6 +66,7 @@ impl Rules<3, 1, PLACES> for CatchRules {
         After { state: [ball, row, paddle], reward, terminated: Some(terminated) }
     }
 
+    #[inline(always)]
     fn observe<N: Number>(&self, [ball, row, paddle]: [N; 3]) -> [N; PLACES] {
         std::array::from_fn(|place| {
             let at = |x: N, number: usize| x.equal(x.constant(number as f64));

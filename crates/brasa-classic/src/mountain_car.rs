@@ -61,7 +61,7 @@ pub type MountainCarContinuous = RuleEnv<MountainCarContinuousRules, 2, 1, 2>;
 /// let after = MountainCarRules.step([0.49, 0.05], [2.0]);
 /// assert_eq!((after.reward, after.terminated), (-1.0, Some(true)));
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct MountainCarRules;
 
 /// The rules of [`MountainCarContinuous`], with the states of [`MountainCarRules`].
@@ -74,10 +74,11 @@ pub struct MountainCarRules;
 /// let after = MountainCarContinuousRules.step([0.44, 0.05], [1.0]);
 /// assert_eq!((after.reward, after.terminated), (100.0 - 0.1, Some(true)));
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct MountainCarContinuousRules;
 
 /// The state one step later under an acceleration; the left wall stops the car.
+#[inline(always)]
 fn moved<N: Number>([position, speed]: [N; 2], acceleration: N) -> [N; 2] {
     let speed = speed + acceleration - (position * 3.0).cos() * GRAVITY;
     let speed = speed.clamp(-MAX_SPEED, MAX_SPEED);
@@ -87,6 +88,7 @@ fn moved<N: Number>([position, speed]: [N; 2], acceleration: N) -> [N; 2] {
 }
 
 /// Whether the car is at the goal and does not move back.
+#[inline(always)]
 fn arrived<N: Number>([position, speed]: [N; 2], goal: f64) -> N::Mask {
     let reached = N::not(position.lower(position.constant(goal)));
     N::both(reached, N::not(speed.lower(speed.constant(0.0))))
@@ -118,12 +120,14 @@ impl Rules<2, 1, 2> for MountainCarRules {
         start(noise)
     }
 
+    #[inline(always)]
     fn step<N: Number>(&self, state: [N; 2], [action]: [N; 1]) -> After<N, 2> {
         const FORCE: f64 = 0.001;
         let state = moved(state, (action - 1.0) * FORCE);
         After { state, reward: action.constant(-1.0), terminated: Some(arrived(state, 0.5)) }
     }
 
+    #[inline(always)]
     fn observe<N: Number>(&self, state: [N; 2]) -> [N; 2] {
         state
     }
@@ -146,6 +150,7 @@ impl Rules<2, 1, 2> for MountainCarContinuousRules {
         start(noise)
     }
 
+    #[inline(always)]
     fn step<N: Number>(&self, state: [N; 2], [force]: [N; 1]) -> After<N, 2> {
         const POWER: f64 = 0.0015;
         let state = moved(state, force.clamp(-1.0, 1.0) * POWER);
@@ -155,6 +160,7 @@ impl Rules<2, 1, 2> for MountainCarContinuousRules {
         After { state: state.map(N::rounded), reward, terminated: Some(terminated) }
     }
 
+    #[inline(always)]
     fn observe<N: Number>(&self, state: [N; 2]) -> [N; 2] {
         state
     }

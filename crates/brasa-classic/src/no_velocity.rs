@@ -13,7 +13,7 @@ use crate::{CartPoleRules, MountainCarContinuousRules, PendulumRules};
 /// use brasa_number::Number;
 ///
 /// /// A mass that is pushed along a line; it has a position and a speed.
-/// #[derive(Clone, Default)]
+/// #[derive(Clone, PartialEq, Default)]
 /// struct Mass;
 ///
 /// impl Velocities for Mass {
@@ -128,10 +128,12 @@ where
         self.0.begin(noise)
     }
 
+    #[inline(always)]
     fn step<N: Number>(&self, state: [N; STATE], action: [N; ACTION]) -> After<N, STATE> {
         self.0.step(state, action)
     }
 
+    #[inline(always)]
     fn observe<N: Number>(&self, state: [N; STATE]) -> [N; OBS] {
         let mut obs = self.0.observe(state);
         for place in R::VELOCITIES {

@@ -74,6 +74,7 @@ impl Default for PendulumRules {
 }
 
 /// The angle wrapped to `[-pi, pi)`.
+#[inline(always)]
 fn wrapped<N: Number>(angle_rad: N) -> N {
     (angle_rad + PI).modulo(TAU) - PI
 }
@@ -97,6 +98,7 @@ impl Rules<2, 1, 3> for PendulumRules {
     }
 
     /// Semi-implicit Euler: the angle changes by the new speed.
+    #[inline(always)]
     fn step<N: Number>(&self, [angle, speed]: [N; 2], [action]: [N; 1]) -> After<N, 2> {
         let (torque_limit, speed_limit) = (f64::from(self.torque_limit_nm), self.speed_limit_rad_per_s);
         let torque_nm = action.clamp(-torque_limit, torque_limit);
@@ -110,6 +112,7 @@ impl Rules<2, 1, 3> for PendulumRules {
         After { state: [angle + speed * self.step_secs, speed], reward: -cost, terminated: None }
     }
 
+    #[inline(always)]
     fn observe<N: Number>(&self, [angle, speed]: [N; 2]) -> [N; 3] {
         [angle.cos(), angle.sin(), speed]
     }

@@ -1,6 +1,6 @@
 //! A batch of environments that step together and write into the caller's memory.
 
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayRef1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use crate::wrappers::RunningMoments;
@@ -192,13 +192,42 @@ impl BatchSlabs {
 
     /// Whether any episode ended at this step; otherwise `next_obs` equals `obs`.
     pub fn any_episode_end(&self) -> bool {
-        self.terminated.iter().chain(&self.truncated).any(|end| *end)
+        any(&self.terminated) || any(&self.truncated)
     }
 
     /// Whether any episode was truncated at this step.
     pub fn any_truncated(&self) -> bool {
-        self.truncated.iter().any(|end| *end)
+        any(&self.truncated)
     }
+
+    /// Calls `act` with every environment, of `n_agents` rows, whose episode ended at this step, in order.
+    pub(crate) fn for_each_end(&self, n_agents: usize, mut act: impl FnMut(usize)) {
+        let flags =
+            [&self.terminated, &self.truncated].map(|flags| flags.as_slice().expect("slabs are in standard layout"));
+        let [(blocks, rest), (other_blocks, other_rest)] = flags.map(|flags| flags.as_chunks::<8>());
+        // Most episodes go on: eight flags are one number.
+        let word = |flags: &[bool; 8]| u64::from_le_bytes(flags.map(u8::from));
+        let mut visit = |first: usize, mut ended: u64| {
+            while ended != 0 {
+                let row = first + ended.trailing_zeros() as usize / 8;
+                if row.is_multiple_of(n_agents) {
+                    act(row / n_agents);
+                }
+                ended &= ended - 1;
+            }
+        };
+        for (i, (terminated, truncated)) in blocks.iter().zip(other_blocks).enumerate() {
+            visit(8 * i, word(terminated) | word(truncated));
+        }
+        for (i, (terminated, truncated)) in rest.iter().zip(other_rest).enumerate() {
+            visit(8 * blocks.len() + i, u64::from(terminated | truncated));
+        }
+    }
+}
+
+/// Whether one of the flags is set. All of them are read: a compiler vectorizes this loop.
+fn any(flags: &ArrayRef1<bool>) -> bool {
+    flags.iter().fold(false, |any, flag| any | flag)
 }
 
 impl std::fmt::Debug for dyn EnvBatch {

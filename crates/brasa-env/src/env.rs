@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayViewMut1};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{EnvRng, Space};
+use crate::{EnvBatch, EnvRng, EnvSpec, Space};
 
 /// Result of one step, except the observation.
 ///
@@ -120,6 +120,17 @@ pub trait Env: Send + 'static {
 
     /// Writes the figures of the last step, in the order of [`Env::info_names`].
     fn info(&self, _info: ArrayViewMut1<f64>) {}
+
+    /// The environments as one batch, if it is faster than a loop over them. [`crate::EnvVec`] calls this function.
+    ///
+    /// The environments have the global indices from `first_env` on, and the batch has `spec`. Its results and saved states must be those of single
+    /// environments. [`crate::RuleEnv`] has such a batch for equal rules.
+    fn together(_envs: &[Self], _first_env: usize, _spec: &EnvSpec) -> Option<Box<dyn EnvBatch>>
+    where
+        Self: Sized,
+    {
+        None
+    }
 
     /// A copy of the state, for a checkpoint.
     fn state(&self) -> Self::State;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BatchSlabs, Env, EnvBatch, EnvError, EnvRng, EnvSpec, MaskSpec, StateTag, Step, episode_rng, field};
 
-/// `n` environments of one type, stepped in order on the calling thread.
+/// `n` environments of one type, stepped on the calling thread: one after the other, or together by [`Env::together`].
 ///
 /// ```
 /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
@@ -18,14 +18,24 @@ use crate::{BatchSlabs, Env, EnvBatch, EnvError, EnvRng, EnvSpec, MaskSpec, Stat
 /// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// // The closure receives the index of each environment.
 /// let mut batch = EnvVec::new(0..3, |index| Walk(index as f32))?;
-/// assert_eq!(batch.envs().map(|walk| walk.0).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
 /// let mut slabs = BatchSlabs::new(batch.spec());
 /// batch.reset(7, &mut slabs)?;
 /// assert_eq!(slabs.obs, ndarray::array![[3.0], [3.0], [3.0]]);
 /// # Ok::<(), brasa_env::EnvError>(())
 /// ```
 #[derive(Debug)]
-pub struct EnvVec<E> {
+pub struct EnvVec<E>(Form<E>);
+
+/// How the environments are stepped.
+#[derive(Debug)]
+enum Form<E> {
+    OneByOne(Box<Members<E>>),
+    Together(Box<dyn EnvBatch>),
+}
+
+/// Environments that are stepped one after the other.
+#[derive(Debug)]
+struct Members<E> {
     members: Vec<Member<E>>,
     first_env: usize,
     seed: u64,
@@ -42,11 +52,11 @@ struct Member<E> {
 
 /// Saved state of one environment.
 #[derive(Serialize, Deserialize)]
-struct Saved<S> {
-    state: S,
-    rng: EnvRng,
-    episode: u64,
-    step: u64,
+pub(crate) struct Saved<S> {
+    pub(crate) state: S,
+    pub(crate) rng: EnvRng,
+    pub(crate) episode: u64,
+    pub(crate) step: u64,
 }
 
 impl<E: Env> EnvVec<E> {
@@ -54,33 +64,74 @@ impl<E: Env> EnvVec<E> {
     ///
     /// # Errors
     /// [`EnvError::Argument`] for an empty range, [`EnvError::Space`] for an invalid space.
-    pub fn new(envs: Range<usize>, mut make: impl FnMut(usize) -> E) -> Result<Self, EnvError> {
+    pub fn new(envs: Range<usize>, make: impl FnMut(usize) -> E) -> Result<Self, EnvError> {
         field::at_least_one("n_envs", envs.len() as u64)?;
         let first_env = envs.start;
-        let members: Vec<Member<E>> = envs
-            .map(|index| Member { env: make(index), rng: episode_rng(0, index as u64, 0), episode: 0, step: 0 })
-            .collect();
-        let env = &members[0].env;
+        let envs: Vec<E> = envs.map(make).collect();
+        let env = &envs[0];
         let spec = EnvSpec {
             mask: env.has_mask().then(MaskSpec::default),
             truncation_interval: env.truncation_interval(),
             info_names: env.info_names(),
             info_means: env.info_means(),
-            ..EnvSpec::new(env.obs_space(), env.action_space(), members.len())
+            ..EnvSpec::new(env.obs_space(), env.action_space(), envs.len())
         };
         spec.validate()?;
-        Ok(Self { members, first_env, seed: 0, spec })
+        if let Some(batch) = E::together(&envs, first_env, &spec) {
+            return Ok(Self(Form::Together(batch)));
+        }
+        let member = |(i, env)| Member { env, rng: episode_rng(0, (first_env + i) as u64, 0), episode: 0, step: 0 };
+        let members = envs.into_iter().enumerate().map(member).collect();
+        Ok(Self(Form::OneByOne(Box::new(Members { members, first_env, seed: 0, spec }))))
     }
 
-    /// The environments, in order.
-    pub fn envs(&self) -> impl Iterator<Item = &E> {
-        self.members.iter().map(|member| &member.env)
+    fn batch(&self) -> &dyn EnvBatch {
+        match &self.0 {
+            Form::OneByOne(members) => &**members,
+            Form::Together(batch) => &**batch,
+        }
     }
 
-    fn tag() -> StateTag {
-        StateTag::of::<E>(E::STATE_VERSION)
+    fn batch_mut(&mut self) -> &mut dyn EnvBatch {
+        match &mut self.0 {
+            Form::OneByOne(members) => &mut **members,
+            Form::Together(batch) => &mut **batch,
+        }
+    }
+}
+
+impl<E: Env> EnvBatch for EnvVec<E> {
+    fn spec(&self) -> &EnvSpec {
+        self.batch().spec()
     }
 
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.batch_mut().reset(seed, out)
+    }
+
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.batch_mut().step(actions, out)
+    }
+
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.batch_mut().restart(env, out)
+    }
+
+    fn save(&self) -> Vec<u8> {
+        self.batch().save()
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        self.batch_mut().load(bytes)
+    }
+}
+
+/// The tag of saved states of environments of type `E`.
+pub(crate) fn tag<E: Env>() -> StateTag {
+    StateTag::of::<E>(E::STATE_VERSION)
+}
+
+impl<E: Env> Members<E> {
     /// Runs `body` on one environment; a panic becomes an error with its location.
     fn guarded<T>(&mut self, index: usize, body: impl FnOnce(&mut Member<E>) -> T) -> Result<T, EnvError> {
         let member = &mut self.members[index];
@@ -108,7 +159,7 @@ impl<E: Env> EnvVec<E> {
     }
 }
 
-impl<E: Env> EnvBatch for EnvVec<E> {
+impl<E: Env> EnvBatch for Members<E> {
     fn spec(&self) -> &EnvSpec {
         &self.spec
     }
@@ -155,11 +206,11 @@ impl<E: Env> EnvBatch for EnvVec<E> {
             .iter()
             .map(|m| Saved { state: m.env.state(), rng: m.rng.clone(), episode: m.episode, step: m.step })
             .collect();
-        Self::tag().encode(self.members.len(), &(self.seed, saved))
+        tag::<E>().encode(self.members.len(), &(self.seed, saved))
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let (seed, saved): (u64, Vec<Saved<E::State>>) = Self::tag().decode(self.members.len(), bytes)?;
+        let (seed, saved): (u64, Vec<Saved<E::State>>) = tag::<E>().decode(self.members.len(), bytes)?;
         self.seed = seed;
         for (member, saved) in self.members.iter_mut().zip(saved) {
             member.env.set_state(saved.state);

@@ -67,14 +67,17 @@ mod play;
 mod random;
 mod render;
 mod rng;
+mod rule_batch;
 mod rules;
 mod scenario;
 mod space;
 mod spec;
+mod starts;
 mod state;
 pub mod suggest;
 mod threaded;
 mod truncations;
+mod vectorized;
 pub mod whole;
 pub mod wrappers;
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, ArrayView2, ArrayViewMut, ArrayViewMut1, ArrayViewMut2, Axis, RemoveAxis, s};
 
 use crate::env_vec::panic_message;
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, InvalidField, StateTag};
@@ -46,8 +46,9 @@ struct Chunk<B> {
 struct Work<B> {
     batch: B,
     slabs: BatchSlabs,
-    actions: Array2<f32>,
     order: Order,
+    /// Borrowed from the caller, which waits in [`Threaded::run`].
+    data: Option<Data<'static>>,
     result: Result<(), EnvError>,
 }
 
@@ -62,10 +63,18 @@ enum Order {
 
 impl<B: EnvBatch> Work<B> {
     fn run(&mut self) {
-        let first = AssertUnwindSafe(|| match self.order {
-            Order::Reset(seed) => self.batch.reset(seed, &mut self.slabs),
-            Order::Step => self.batch.step(self.actions.view(), &mut self.slabs),
-            Order::Wait | Order::Stop => Ok(()),
+        let (actions, part) = self.data.take().unzip();
+        let first = AssertUnwindSafe(|| {
+            let result = match (self.order, actions.flatten()) {
+                (Order::Reset(seed), _) => self.batch.reset(seed, &mut self.slabs),
+                (Order::Step, Some(actions)) => self.batch.step(actions, &mut self.slabs),
+                _ => Ok(()),
+            };
+            // Each thread copies its own results, which are in the memory of its core.
+            if let Some(part) = part {
+                part.collect(&self.slabs, self.order);
+            }
+            result
         });
         // Batches convert panics of their environments to errors; this catches a panic of the batch itself.
         self.result = catch_unwind(first).unwrap_or_else(|panic| {
@@ -109,8 +118,7 @@ impl<B: EnvBatch + 'static> Threaded<B> {
         for range in &bounds {
             let batch = make(range.clone())?;
             let slabs = BatchSlabs::new(batch.spec());
-            let actions = Array2::zeros((batch.n_rows(), batch.spec().action.width()));
-            let work = Work { batch, slabs, actions, order: Order::Wait, result: Ok(()) };
+            let work = Work { batch, slabs, order: Order::Wait, data: None, result: Ok(()) };
             chunks.push(Arc::new(Chunk { state: Mutex::new(work), changed: Condvar::new() }));
         }
         let mut workers = Vec::with_capacity(n_threads - 1);
@@ -133,35 +141,44 @@ impl<B: EnvBatch + 'static> Threaded<B> {
         StateTag::of::<Self>(1)
     }
 
-    /// Gives `order` to every chunk, runs the first one on this thread and collects all results in `out`.
+    /// Gives `order` to every chunk, runs the first one on this thread and waits for all results in `out`.
+    #[allow(unsafe_code, reason = "threads that are started once borrow memory of the caller")]
     fn run(&mut self, order: Order, actions: Option<ArrayView2<f32>>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        for (chunk, envs) in self.chunks.iter().zip(&self.bounds).rev() {
+        self.check(out);
+        let mut rest = Part::new(out);
+        for (chunk, envs) in self.chunks.iter().zip(&self.bounds) {
             let rows = envs.start * self.spec.n_agents..envs.end * self.spec.n_agents;
+            let (part, others) = rest.split(rows.len(), envs.len());
+            rest = others;
+            let data = (actions.as_ref().map(|actions| actions.slice(s![rows, ..])), part);
+            // SAFETY: `Work::run` drops what it takes from here. This function returns after every chunk has run. Between here and there it does not
+            // panic: `check` has found slabs that can be split, and `Work::run` catches panics.
+            let data = unsafe { std::mem::transmute::<Data<'_>, Data<'static>>(data) };
             let mut work = chunk.lock();
-            if let Some(actions) = &actions {
-                work.actions.assign(&actions.slice(s![rows, ..]));
-            }
-            work.order = order;
+            (work.order, work.data) = (order, Some(data));
             drop(work);
             chunk.changed.notify_one();
         }
+        self.chunks[0].lock().run();
         let mut result = Ok(());
-        for (index, (chunk, envs)) in self.chunks.iter().zip(&self.bounds).enumerate() {
-            let mut work = if index == 0 {
-                let mut work = chunk.lock();
-                work.run();
-                work
-            } else {
-                chunk.wait_while(|work| work.order != Order::Wait)
-            };
+        for chunk in &self.chunks {
+            let mut work = chunk.wait_while(|work| work.order != Order::Wait);
             // The error of the first environment is returned, in whatever order threads finish.
             let chunk_result = std::mem::replace(&mut work.result, Ok(()));
             if result.is_ok() {
                 result = chunk_result;
             }
-            collect(&work.slabs, envs, self.spec.n_agents, order, out);
         }
         result
+    }
+
+    /// After this check the slabs can be split.
+    fn check(&self, out: &BatchSlabs) {
+        let matrices = [&out.obs, &out.next_obs, &out.mask, &out.next_mask].map(|matrix| matrix.nrows());
+        let columns = [out.reward.len(), out.elapsed.len(), out.terminated.len(), out.truncated.len()];
+        let of_envs = [out.shared.nrows(), out.next_shared.nrows(), out.info.nrows()];
+        let (n_rows, n_envs) = (self.spec.n_rows(), self.spec.n_envs);
+        assert_eq!((matrices, columns, of_envs), ([n_rows; 4], [n_rows; 4], [n_envs; 3]), "shape of the slabs");
     }
 }
 
@@ -189,20 +206,93 @@ fn stop<B>(chunks: &[Arc<Chunk<B>>], workers: &mut Vec<JoinHandle<()>>) {
     }
 }
 
-fn collect(from: &BatchSlabs, envs: &Range<usize>, n_agents: usize, order: Order, out: &mut BatchSlabs) {
-    let rows = envs.start * n_agents..envs.end * n_agents;
-    out.obs.slice_mut(s![rows.clone(), ..]).assign(&from.obs);
-    out.shared.slice_mut(s![envs.clone(), ..]).assign(&from.shared);
-    out.mask.slice_mut(s![rows.clone(), ..]).assign(&from.mask);
-    if order == Order::Step {
-        out.next_obs.slice_mut(s![rows.clone(), ..]).assign(&from.next_obs);
-        out.next_shared.slice_mut(s![envs.clone(), ..]).assign(&from.next_shared);
-        out.next_mask.slice_mut(s![rows.clone(), ..]).assign(&from.next_mask);
-        out.reward.slice_mut(s![rows.clone()]).assign(&from.reward);
-        out.terminated.slice_mut(s![rows.clone()]).assign(&from.terminated);
-        out.truncated.slice_mut(s![rows.clone()]).assign(&from.truncated);
-        out.elapsed.slice_mut(s![rows]).assign(&from.elapsed);
-        out.info.slice_mut(s![envs.clone(), ..]).assign(&from.info);
+/// Actions of a chunk, and the memory for its results.
+type Data<'a> = (Option<ArrayView2<'a, f32>>, Part<'a>);
+
+/// The rows of slabs that belong to a chunk.
+#[derive(Debug)]
+struct Part<'a> {
+    /// `obs`, `mask`.
+    rows: [ArrayViewMut2<'a, f32>; 2],
+    /// `next_obs`, `next_mask`.
+    next_rows: [ArrayViewMut2<'a, f32>; 2],
+    shared: ArrayViewMut2<'a, f32>,
+    next_shared: ArrayViewMut2<'a, f32>,
+    /// `reward`, `elapsed`.
+    numbers: [ArrayViewMut1<'a, f32>; 2],
+    /// `terminated`, `truncated`.
+    flags: [ArrayViewMut1<'a, bool>; 2],
+    info: ArrayViewMut2<'a, f64>,
+}
+
+/// Both parts of an array.
+fn halves<T, D: RemoveAxis>(array: ArrayViewMut<'_, T, D>, n: usize) -> [ArrayViewMut<'_, T, D>; 2] {
+    array.split_at(Axis(0), n).into()
+}
+
+impl<'a> Part<'a> {
+    fn new(slabs: &'a mut BatchSlabs) -> Self {
+        Self {
+            rows: [slabs.obs.view_mut(), slabs.mask.view_mut()],
+            next_rows: [slabs.next_obs.view_mut(), slabs.next_mask.view_mut()],
+            shared: slabs.shared.view_mut(),
+            next_shared: slabs.next_shared.view_mut(),
+            numbers: [slabs.reward.view_mut(), slabs.elapsed.view_mut()],
+            flags: [slabs.terminated.view_mut(), slabs.truncated.view_mut()],
+            info: slabs.info.view_mut(),
+        }
+    }
+
+    /// The first `n_rows` rows of `n_envs` environments, and the others.
+    fn split(self, n_rows: usize, n_envs: usize) -> (Self, Self) {
+        let [[obs, other_obs], [mask, other_mask]] = self.rows.map(|rows| halves(rows, n_rows));
+        let [[next_obs, other_next_obs], [next_mask, other_next_mask]] =
+            self.next_rows.map(|rows| halves(rows, n_rows));
+        let [[reward, other_reward], [elapsed, other_elapsed]] = self.numbers.map(|numbers| halves(numbers, n_rows));
+        let [[terminated, other_terminated], [truncated, other_truncated]] =
+            self.flags.map(|flags| halves(flags, n_rows));
+        let [shared, other_shared] = halves(self.shared, n_envs);
+        let [next_shared, other_next_shared] = halves(self.next_shared, n_envs);
+        let [info, other_info] = halves(self.info, n_envs);
+        let first = Self {
+            rows: [obs, mask],
+            next_rows: [next_obs, next_mask],
+            shared,
+            next_shared,
+            numbers: [reward, elapsed],
+            flags: [terminated, truncated],
+            info,
+        };
+        let others = Self {
+            rows: [other_obs, other_mask],
+            next_rows: [other_next_obs, other_next_mask],
+            shared: other_shared,
+            next_shared: other_next_shared,
+            numbers: [other_reward, other_elapsed],
+            flags: [other_terminated, other_truncated],
+            info: other_info,
+        };
+        (first, others)
+    }
+
+    /// Copies the results of a chunk.
+    fn collect(self, from: &BatchSlabs, order: Order) {
+        let copy = |to: [ArrayViewMut2<f32>; 2], from: [&Array2<f32>; 2]| {
+            to.into_iter().zip(from).for_each(|(mut to, from)| to.assign(from));
+        };
+        copy(self.rows, [&from.obs, &from.mask]);
+        let [mut shared, mut next_shared] = [self.shared, self.next_shared];
+        shared.assign(&from.shared);
+        if order == Order::Step {
+            copy(self.next_rows, [&from.next_obs, &from.next_mask]);
+            next_shared.assign(&from.next_shared);
+            let numbers = self.numbers.into_iter().zip([&from.reward, &from.elapsed]);
+            numbers.for_each(|(mut to, from)| to.assign(from));
+            let flags = self.flags.into_iter().zip([&from.terminated, &from.truncated]);
+            flags.for_each(|(mut to, from)| to.assign(from));
+            let mut info = self.info;
+            info.assign(&from.info);
+        }
     }
 }
 

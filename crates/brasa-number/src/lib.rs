@@ -2,6 +2,7 @@
 //!
 //! [`Number`] is what a rule computes with. It is implemented by
 //! - `f64`, for tests and for physics on the host;
+//! - [`Double`], an `f64` whose functions have no branch, so that a compiler vectorizes a loop over environments;
 //! - [`Single`], an `f32` whose functions have no branch, so that a compiler vectorizes a loop over rows;
 //! - [`Dual`], a number of any of these kinds with its derivatives;
 //! - the values that `brasa-kernels` records and translates to kernels for GPUs.
@@ -56,16 +57,20 @@
 //!
 //! A cell of a recurrent layer is a [`CellRule`]: [`Lstm`], [`Gru`].
 
+mod angle;
 mod cell;
 mod distribution;
+mod double;
 mod dual;
 mod functions;
 mod number;
+mod remainder;
 mod row_loss;
 mod row_rule;
 
 pub use cell::{CellRule, Gru, Lstm};
 pub use distribution::{Categorical, CategoricalDraw, HALF_LN_2_PI, Normal, NormalDraw};
+pub use double::Double;
 pub use dual::Dual;
 pub use functions::{exp, exp_of_negative, ln, ln_1p, tanh};
 pub use number::{Number, Single};

@@ -3,7 +3,7 @@
 use std::f64::consts::{LOG2_E, LOG10_E};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use crate::functions;
+use crate::{angle, functions, remainder};
 
 /// A number in a rule. Operands on the right may be plain constants.
 ///
@@ -50,9 +50,9 @@ pub trait Number:
     fn tanh(self) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
-    /// The sine of radians.
+    /// The sine of radians. In 64 bits, the error is at most two units in the last place, for any angle.
     fn sin(self) -> Self;
-    /// The cosine of radians.
+    /// The cosine of radians. In 64 bits, the error is at most two units in the last place, for any angle.
     fn cos(self) -> Self;
     /// The largest whole number that is not above this. Its derivative is 0.
     fn floor(self) -> Self;
@@ -199,9 +199,18 @@ impl Number for f64 {
     comparisons!();
     functions!(
         |x| x, |x| x;
-        exp f64::exp, ln f64::ln, ln_1p f64::ln_1p, tanh f64::tanh, sqrt f64::sqrt, sin f64::sin, cos f64::cos, floor f64::floor,
-        log2 f64::log2, log10 f64::log10
+        exp f64::exp, ln f64::ln, ln_1p f64::ln_1p, tanh f64::tanh, sqrt f64::sqrt, floor f64::floor, log2 f64::log2, log10 f64::log10
     );
+
+    #[inline(always)]
+    fn sin(self) -> Self {
+        if angle::is_in_range(self) { angle::sin(self) } else { f64::sin(self) }
+    }
+
+    #[inline(always)]
+    fn cos(self) -> Self {
+        if angle::is_in_range(self) { angle::cos(self) } else { f64::cos(self) }
+    }
 
     #[inline(always)]
     fn constant(self, value: f64) -> Self {
@@ -215,7 +224,8 @@ impl Number for f64 {
 
     #[inline(always)]
     fn modulo(self, divisor: f64) -> Self {
-        self.rem_euclid(divisor)
+        let (rest, is_in_range) = remainder::modulo(self, divisor);
+        if is_in_range { rest } else { self.rem_euclid(divisor) }
     }
 }
 

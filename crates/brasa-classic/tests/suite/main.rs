@@ -4,3 +4,4 @@ mod contract;
 mod golden;
 mod rendered;
 mod scenario;
+mod together;

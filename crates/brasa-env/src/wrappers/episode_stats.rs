@@ -1,6 +1,6 @@
 //! Return, length and figures of every episode.
 
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode};
 
@@ -54,47 +54,60 @@ impl<B: EnvBatch> EpisodeStats<B> {
 /// Sums of the current episodes.
 #[derive(Debug)]
 pub(crate) struct EpisodeCounter {
-    /// With sums of figures.
-    running: Vec<Episode>,
     spec: EnvSpec,
+    returns: Vec<f64>,
+    lengths: Vec<u64>,
+    /// `[n_envs, info_names]`.
+    info: Array2<f64>,
 }
 
 impl EpisodeCounter {
     /// A counter before the first step.
     pub(crate) fn new(spec: &EnvSpec) -> Self {
-        let running = (0..spec.n_envs).map(|env| fresh(env, spec.info_names.len())).collect();
-        Self { running, spec: spec.clone() }
+        let n_envs = spec.n_envs;
+        let info = Array2::zeros((n_envs, spec.info_names.len()));
+        Self { returns: vec![0.0; n_envs], lengths: vec![0; n_envs], info, spec: spec.clone() }
     }
 
     /// Adds one step of all environments, and the episodes that ended to `ended`.
     pub(crate) fn count(&mut self, slabs: &BatchSlabs, ended: &mut Vec<Episode>) {
         let n_agents = self.spec.n_agents;
-        for env in 0..self.running.len() {
-            let rows = env * n_agents..(env + 1) * n_agents;
-            let reward: f64 = rows.clone().map(|row| f64::from(slabs.reward[row])).sum();
-            let episode = &mut self.running[env];
-            episode.episode_return += reward / n_agents as f64;
-            episode.length += 1;
-            for (sum, value) in episode.info.iter_mut().zip(slabs.info.row(env)) {
-                *sum += value;
-            }
-            if slabs.episode_end(rows.start) {
-                ended.push(self.cut(env));
+        if n_agents == 1 {
+            self.returns.iter_mut().zip(&slabs.reward).for_each(|(sum, reward)| *sum += f64::from(*reward));
+        } else {
+            for (env, sum) in self.returns.iter_mut().enumerate() {
+                let rows = env * n_agents..(env + 1) * n_agents;
+                *sum += rows.map(|row| f64::from(slabs.reward[row])).sum::<f64>() / n_agents as f64;
             }
         }
+        self.lengths.iter_mut().for_each(|length| *length += 1);
+        if !self.info.is_empty() {
+            self.info += &slabs.info;
+        }
+        slabs.for_each_end(n_agents, |env| ended.push(self.cut(env)));
     }
 
     /// Returns the current episode of `env` and starts the next one.
     fn cut(&mut self, env: usize) -> Episode {
-        let next = fresh(env, self.spec.info_names.len());
-        let sums = std::mem::replace(&mut self.running[env], next);
-        let Episode { length, info, .. } = sums;
-        Episode { info: self.spec.episode_figures(info, length), ..sums }
+        let sums = self.running(env);
+        (self.returns[env], self.lengths[env]) = (0.0, 0);
+        self.info.row_mut(env).fill(0.0);
+        Episode { info: self.spec.episode_figures(sums.info, sums.length), ..sums }
     }
-}
 
-fn fresh(env: usize, n_info: usize) -> Episode {
-    Episode { env, episode_return: 0.0, length: 0, info: vec![0.0; n_info] }
+    /// The current episode of `env`, with sums of figures.
+    fn running(&self, env: usize) -> Episode {
+        let (episode_return, length) = (self.returns[env], self.lengths[env]);
+        Episode { env, episode_return, length, info: self.info.row(env).to_vec() }
+    }
+
+    /// Replaces the current episodes.
+    fn set_running(&mut self, episodes: Vec<Episode>) {
+        for (env, episode) in episodes.into_iter().enumerate().take(self.spec.n_envs) {
+            (self.returns[env], self.lengths[env]) = (episode.episode_return, episode.length);
+            self.info.row_mut(env).iter_mut().zip(episode.info).for_each(|(sum, saved)| *sum = saved);
+        }
+    }
 }
 
 impl<B: EnvBatch> super::Wrapper for EpisodeStats<B> {
@@ -142,10 +155,12 @@ impl<B: EnvBatch> super::Wrapper for EpisodeStats<B> {
     }
 
     fn state(&self) -> (Vec<Episode>, Vec<Episode>) {
-        (self.counter.running.clone(), self.ended.clone())
+        let running = (0..self.spec.n_envs).map(|env| self.counter.running(env));
+        (running.collect(), self.ended.clone())
     }
 
     fn set_state(&mut self, state: (Vec<Episode>, Vec<Episode>)) {
-        (self.counter.running, self.ended) = state;
+        self.counter.set_running(state.0);
+        self.ended = state.1;
     }
 }

@@ -68,14 +68,16 @@ impl<B: EnvBatch> super::Wrapper for TimeLimit<B> {
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.inner.step(actions, out)?;
         let n_agents = self.inner.n_agents();
+        self.steps.iter_mut().for_each(|steps| *steps += 1);
+        out.for_each_end(n_agents, |env| self.steps[env] = 0);
+        // All numbers are read: a compiler vectorizes this loop.
+        if !self.steps.iter().fold(false, |any, steps| any | (*steps >= self.max_steps)) {
+            return Ok(());
+        }
         for env in 0..self.steps.len() {
-            self.steps[env] += 1;
-            let rows = env * n_agents..(env + 1) * n_agents;
-            if out.episode_end(rows.start) {
+            if self.steps[env] >= self.max_steps {
                 self.steps[env] = 0;
-            } else if self.steps[env] >= self.max_steps {
-                self.steps[env] = 0;
-                rows.for_each(|row| out.truncated[row] = true);
+                (env * n_agents..(env + 1) * n_agents).for_each(|row| out.truncated[row] = true);
                 // `next_obs` already has the observation before the reset; only `obs` changes.
                 self.inner.restart(env, out)?;
             }
