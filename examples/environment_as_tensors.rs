@@ -34,6 +34,7 @@ impl Rules<2, 1, 2> for Hover {
     }
 
     /// A thrust of 0 balances gravity. The episode ends on the ground and at 3 m.
+    #[inline(always)]
     fn step<N: Number>(&self, [height, speed]: [N; 2], [thrust]: [N; 1]) -> After<N, 2> {
         let speed = speed + thrust.clamp(-1.0, 1.0) * 0.2;
         let height = (height + speed * 0.05).clamp(0.0, 3.0);
@@ -42,6 +43,7 @@ impl Rules<2, 1, 2> for Hover {
         After { state: [height, speed], reward, terminated: Some(crashed) }
     }
 
+    #[inline(always)]
     fn observe<N: Number>(&self, state: [N; 2]) -> [N; 2] {
         state
     }
