@@ -60,7 +60,7 @@ pub struct Dqn<N: ActionValues> {
 }
 
 impl<N: ActionValues + Module> Dqn<N> {
-    /// A learner for `network` on an autodiff device.
+    /// A learner for `network` on an autodiff device. It has no seed: an update draws no random numbers.
     ///
     /// # Errors
     /// [`DqnError`] if a setting is invalid.

@@ -72,7 +72,8 @@ pub struct Step {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no environment",
-    note = "a rule written as a function of numbers becomes one by `RuleEnv::new`"
+    note = "implement `Env`: `obs_space`, `action_space`, `reset`, `step`, `state`, `set_state`; a rule written as a function of numbers \
+            becomes one by `RuleEnv::new`"
 )]
 pub trait Env: Send + 'static {
     /// Everything that `step` reads and changes, except constant parameters and scratch memory.

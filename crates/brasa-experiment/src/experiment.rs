@@ -236,11 +236,18 @@ fn refuse_unknown(registry: &Registry, source: &Source) -> Result<(), Experiment
         .collect();
     match source.names().into_iter().find(|name| !known.contains(name)) {
         Some(unknown) => {
+            let meant = meant(unknown, &known);
             let known = known.join("], [");
-            Err(ExperimentError::Input(format!("unknown section [{unknown}]; there are [{known}]")))
+            Err(ExperimentError::Input(format!("unknown section [{unknown}]{meant}; there are [{known}]")))
         }
         None => Ok(()),
     }
+}
+
+/// The known name that `unknown` is probably meant to be, for errors.
+fn meant(unknown: &str, known: &[&str]) -> String {
+    let meant = brasa_env::suggest::nearest(unknown, known.iter().copied());
+    meant.map_or(String::new(), |meant| format!(" (did you mean `{meant}`?)"))
 }
 
 /// Refuses known sections that the algorithm does not read.
@@ -286,13 +293,13 @@ pub(crate) fn scenario_entry<'a>(
     registry: &'a Registry,
     source: &Source,
 ) -> Result<&'a ScenarioEntry, ExperimentError> {
-    let known = || registry.scenarios.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names: Vec<&str> = registry.scenarios.iter().map(|entry| entry.name.as_str()).collect();
+    let known = || names.join(", ");
     match source.names_in(SCENARIO)[..] {
-        [name] => registry
-            .scenarios
-            .iter()
-            .find(|entry| entry.name == name)
-            .ok_or_else(|| ExperimentError::Input(format!("unknown scenario `{name}`; there are {}", known()))),
+        [name] => registry.scenarios.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let meant = meant(name, &names);
+            ExperimentError::Input(format!("unknown scenario `{name}`{meant}; there are {}", known()))
+        }),
         [] => Err(ExperimentError::Input(format!("an experiment needs [scenario.NAME], one of {}", known()))),
         ref several => {
             let several = several.join("] and [scenario.");

@@ -37,6 +37,8 @@ pub struct Source {
     origin: String,
     /// The original text; `None` after an override, because its lines no longer match.
     text: Option<String>,
+    /// Source and text of the file that was read, for what a change does not touch.
+    file: (String, String),
     table: Table,
     /// The changes that were applied, such as `train.seed=5`.
     overrides: Vec<String>,
@@ -50,8 +52,13 @@ impl Source {
     pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<Self, ExperimentError> {
         let table: Table =
             toml::from_str(text).map_err(|error| ExperimentError::Input(format!("{origin}: {}", shown(&error))))?;
-        let mut source =
-            Self { origin: origin.to_owned(), text: Some(text.to_owned()), table, overrides: overrides.to_vec() };
+        let mut source = Self {
+            origin: origin.to_owned(),
+            text: Some(text.to_owned()),
+            file: (origin.to_owned(), text.to_owned()),
+            table,
+            overrides: overrides.to_vec(),
+        };
         let best = source.adapt_to_device(overrides)?;
         for item in overrides {
             set(&mut source.table, item)?;
@@ -175,12 +182,23 @@ impl Source {
             if let Some(error) = unknown.and_then(|key| self.no_key(path, &broken.borrow(), key, &message)) {
                 return error;
             }
+            if let Some(error) = self.error_of_file::<C>(path, error.message()) {
+                return error;
+            }
             let place = match &self.text {
                 Some(_) => String::new(),
                 None => self.place(path, &broken.borrow()),
             };
             ExperimentError::Input(format!("{}: {place}{}", self.origin, shown(&error)))
         })
+    }
+
+    /// The error with `message` at `path`, if it is one of the file, with its lines, and not of a change.
+    fn error_of_file<C: DeserializeOwned>(&self, path: &[&str], message: &str) -> Option<ExperimentError> {
+        let (origin, text) = self.text.is_none().then_some(&self.file)?;
+        let at = At { path, broken: &RefCell::default(), found: PhantomData::<C> };
+        let error = at.deserialize(toml::Deserializer::parse(text).ok()?).err()?;
+        (error.message() == message).then(|| ExperimentError::Input(format!("{origin}: {}", shown(&error))))
     }
 
     /// The error of a key that a change names and a section does not have.

@@ -21,7 +21,8 @@ impl ActionBounds {
     pub(crate) fn new(space: &Space) -> Result<Self, NnError> {
         let Space::Box(space) = space else {
             return Err(NnError::Space(
-                "this policy needs continuous actions, but the action space has choices".into(),
+                "this policy needs continuous actions, but the action space has choices: PPO, A2C and DQN take choices"
+                    .into(),
             ));
         };
         if let Some(index) = (0..space.low.len()).find(|i| !(space.low[*i].is_finite() && space.high[*i].is_finite())) {
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(message_of_box, "this policy needs finite bounds, but action `power_kw` has none");
         assert_eq!(
             message(Space::Discrete(3)),
-            "this policy needs continuous actions, but the action space has choices"
+            "this policy needs continuous actions, but the action space has choices: PPO, A2C and DQN take choices"
         );
     }
 }

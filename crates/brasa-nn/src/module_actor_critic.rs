@@ -42,6 +42,10 @@ use crate::{Heads, NnError};
 /// assert_eq!(brasa_core::read_back(action), [0.0; 8]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no module of an actor-critic",
+    note = "implement `ActorCriticModule`: `fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>)`, the outputs of the actor and the values"
+)]
 pub trait ActorCriticModule: Module {
     /// The outputs of the actor, `[n_rows, outputs]`, and the values, `[n_rows]`. The outputs are the logits of choices, one after the other, or
     /// the means of continuous actions.
@@ -109,6 +113,9 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
     ///
     /// # Errors
     /// [`NnError::Space`] for a network without parameters, and if the shape of its results does not fit the actions of `spec`.
+    ///
+    /// # Panics
+    /// Inside of Burn if the network takes observations of another width than that of `spec`.
     pub fn new(network: M, spec: &EnvSpec) -> Result<Self, NnError> {
         let heads = Heads::new(&spec.action, false)?;
         let Some(device) = network.devices().into_iter().next() else {

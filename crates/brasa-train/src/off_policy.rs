@@ -45,7 +45,8 @@ pub struct OffPolicyConfig {
     /// Gradient updates per environment step, independent of the number of environments. Default 1. High values learn more from
     /// each step and take longer; far above 1 the critics overfit.
     pub updates_per_step: f64,
-    /// Transitions per update; for a team, transitions of all agents. Default 256.
+    /// Transitions per update; for a team, transitions of all agents. Default 256. They are sampled with replacement, so a
+    /// batch may have more than are stored.
     pub batch_size: usize,
     /// Environment steps between two readings of metrics. Default 1000. Each reading synchronizes with the device.
     pub log_interval: u64,
@@ -187,6 +188,12 @@ where
         if config.updates_per_step > MANY_UPDATES {
             let updates = config.updates_per_step * run.total_env_steps as f64;
             tracing::warn!("`updates_per_step` of {} means {updates:.0} updates in this run", config.updates_per_step);
+        }
+        let (batch_size, capacity) = (config.batch_size, config.replay.capacity);
+        if batch_size > capacity {
+            tracing::warn!(
+                "`batch_size` of {batch_size} is above `replay.capacity` of {capacity}: batches repeat transitions"
+            );
         }
         let device = env.device().clone();
         let policy = learner.policy(Progress::new(0, run.total_env_steps));

@@ -296,7 +296,7 @@ impl<S: Start> TrainerBuilder<S> {
         self
     }
 
-    /// Environment steps of the whole run. Default 100,000.
+    /// Environment steps of the whole run. Default 100,000. A rollout is taken whole: a run of PPO has at least `n_steps` steps of every environment.
     pub fn total_env_steps(mut self, total_env_steps: u64) -> Self {
         self.run.total_env_steps = total_env_steps;
         self

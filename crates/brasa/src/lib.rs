@@ -6,7 +6,8 @@
 //!
 //! Every algorithm and every scenario is a feature, on by default; `experiment` is the command as a library.
 //! The crates used in signatures are re-exported ([`burn`], [`ndarray`], [`rand`], [`serde`]), so that one line in a
-//! `Cargo.toml` is enough. Derives of `serde` then need `#[serde(crate = "brasa::serde")]`.
+//! `Cargo.toml` is enough. Derives of `serde` then need `#[serde(crate = "brasa::serde")]`, and `#[derive(Module)]` needs
+//! `use brasa::burn;`.
 //!
 //! ```
 //! use brasa::classic::CartPole;

@@ -118,7 +118,8 @@ mod outcome {
     pub const WIDTH: usize = 4;
 }
 
-/// Transitions sampled from a [`ReplayBuffer`], one per row.
+/// Transitions sampled from a [`ReplayBuffer`], one per row. The tensors are without autodiff: in a loss with a network on an autodiff device they
+/// are constants.
 ///
 /// The target of a value is `reward + discount * value(next_obs)`.
 ///
@@ -200,8 +201,9 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let rows_per_agent = n_rows / n_agents;
         let n_slots = config.capacity / rows_per_agent;
         if n_slots < MIN_SLOTS {
-            let value = format!("{} for {rows_per_agent} rows", config.capacity);
-            return fail("capacity", "must hold at least 3 steps of all rows", value);
+            let least = MIN_SLOTS * rows_per_agent;
+            let rule = format!("must be at least {least}, {MIN_SLOTS} steps of all rows");
+            return Err(BufferError::Field(InvalidField::new("capacity", rule, config.capacity)));
         }
         if (n_slots + 1) * n_rows > i32::MAX as usize / 2 {
             return fail("capacity", "must stay below 2^30", config.capacity.to_string());
@@ -437,8 +439,8 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.ring.n_starts() * self.n_rows / self.n_agents
     }
 
-    /// Samples `batch_size` transitions with replacement, for a team per agent. `beta` is used only with
-    /// priorities, see [`PrioritizedConfig::beta`].
+    /// Samples `batch_size` transitions with replacement, for a team per agent. With priorities, `beta` is the
+    /// exponent of the weights: [`PrioritizedConfig::beta`] at the present share of the run, which the loops of `brasa-train` pass.
     ///
     /// # Panics
     /// If nothing is stored or `batch_size` is 0.

@@ -707,7 +707,7 @@ fn settings_that_cannot_be_used_are_named() {
     let config = ReplayConfig::default;
     assert_eq!(text(config(), 1.5), "`gamma` must be in [0, 1], got 1.5");
     let small = ReplayConfig { capacity: 2, ..config() };
-    assert_eq!(text(small, 0.9), "`capacity` must hold at least 3 steps of all rows, got 2 for 1 rows");
+    assert_eq!(text(small, 0.9), "`capacity` must be at least 3, 3 steps of all rows, got 2");
     let large = ReplayConfig { capacity: 1 << 31, ..config() };
     assert!(text(large, 0.9).starts_with("`capacity` must stay below 2^30"));
     let beta = PrioritizedConfig { beta: Schedule::from(-1.0), ..PrioritizedConfig::default() };

@@ -319,6 +319,9 @@ fn mistakes_are_named() {
     let text = "[scenario.cart-pole]\n[ppo]\ngamma = 0.9\n";
     let misspelled = message("[scenario.cart-pole]\n[ppo]\ngama = 0.9", &[]);
     assert!(misspelled.contains("unknown field `gama`") && misspelled.contains("line 3"), "{misspelled}");
+    // A change of another key leaves the error to the file.
+    let changed = message("[scenario.cart-pole]\n[ppo]\ngama = 0.9", &["train.seed=5".into()]);
+    assert_eq!(changed, misspelled);
     assert!(
         message("[scenario.cart-pole]\n[dqn]\n[ppo]", &[])
             .contains("one algorithm, found [ppo] (the config) and [dqn] (the config)")
@@ -329,6 +332,9 @@ fn mistakes_are_named() {
     let two = message("[scenario.cart-pole]\n[ppo]\n[network]\n[graph_network]", &[]);
     assert_eq!(two, "an experiment has one network for each role, found [network] and [graph_network]");
     assert!(message("[scenario.moon]", &[]).contains("unknown scenario `moon`; there are citylearn"));
+    let near = message("[scenario.cart-poel]", &[]);
+    assert!(near.contains("unknown scenario `cart-poel` (did you mean `cart-pole`?); there are"), "{near}");
+    assert!(message("[scenario.cart-pole]\n[pppo]", &[]).contains("unknown section [pppo] (did you mean `ppo`?)"));
     assert!(message("[scenario.cart-pole]\nx = 1", &[]).contains("unknown field `x`"));
     assert!(
         message("[scenario.cart-pole]\n[scenario.pendulum]", &[])
