@@ -12,7 +12,7 @@ const STILL: f64 = 0.03;
 
 /// The rule as a controller.
 pub(super) fn act(view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-    let n_agents = view.obs.nrows() / view.terminated.len();
+    let n_agents = view.obs.nrows() / view.info.nrows();
     for first in (0..view.obs.nrows()).step_by(n_agents) {
         let rows: Vec<ArrayView1<f32>> = (first..first + n_agents).map(|row| view.obs.row(row)).collect();
         let goals = assigned(&rows);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use brasa_env::{
     Autoreset, Baseline, BaselineKind, BatchSlabs, Curve, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
-    Measured, Outcome, Scenario, Split, Who, evaluate_by_playing, find_baseline,
+    Measured, Outcome, RandomController, Scenario, Space, Split, Who, evaluate_by_playing, find_baseline,
 };
 
 use super::{CONTACT_FORCE, DAMPING, INFO, STEP, SpreadBatch, SpreadConfig, SpreadSimulation, THRUST, TOUCH};
@@ -117,7 +117,7 @@ impl Scenario for Spread {
         }]
     }
 
-    /// As the default, except for `bound`, whose only figure is the return.
+    /// As the default, except for `random`, with a random stream for each agent of each episode, and `bound`, whose only figure is the return.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         match who {
             Who::Baseline(BOUND) => {
@@ -131,6 +131,11 @@ impl Scenario for Spread {
                     ..Outcome::default()
                 };
                 Ok((0..envs.len()).map(outcome).collect())
+            }
+            Who::Baseline(RANDOM) => {
+                let (n, Range { start, end }) = (self.config.n_agents as u64, evaluation.episodes.clone());
+                let mut random = RandomController::new(&Space::Discrete(5), evaluation.seed, start * n..end * n);
+                evaluate_by_playing(self, Who::Controller(&mut random), evaluation)
             }
             _ => evaluate_by_playing(self, who, evaluation),
         }
