@@ -168,7 +168,7 @@ fn tasks_without_speeds_are_those_of_the_host() {
     let pole = |_: usize| CartPoleNoVelocity::default();
     let tensors = RuleTensors::<NoVelocity<CartPoleRules>, 4, 1, 4>::default();
     let [terminated, _] = compare(pole, tensors, 60, 200, false, push);
-    assert!(terminated >= 9, "{terminated}");
+    assert!(terminated >= 5, "{terminated}");
     let torque = |step: usize, obs: &[f32]| (0..obs.len() / 3).map(|env| ((step + env) as f32 * 0.3).sin()).collect();
     let tensors = RuleTensors::<NoVelocity<PendulumRules>, 2, 1, 3>::default();
     let ends = compare(|_| PendulumNoVelocity::default(), tensors, 40, 130, true, torque);
