@@ -27,10 +27,13 @@ fn waits_of_two_seconds_are_shown_with_their_steps() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = dir.path().join("small.toml");
     fs::write(&config, "[scenario.cart-pole]\n[ppo]\n").expect("the directory can be written");
-    let Some(said) = on_terminal(&["baseline", arg(&config), "--episodes", "40000"]) else { return };
+    // Each of 32 agents looks for the exchange of landmarks that shortens its way.
+    let team = dir.path().join("team.toml");
+    fs::write(&team, "[scenario.simple-spread]\nn_agents = 32\n[ppo]\n").expect("the directory can be written");
+    let Some(said) = on_terminal(&["baseline", arg(&team), "--episodes", "2000"]) else { return };
     let shown: Vec<&str> = said.split(['\r', '\n']).filter(|line| line.contains("`rule-based`: ")).collect();
     let last = shown.last().unwrap_or_else(|| panic!("no wait is shown: {said:?}"));
-    assert!(last.contains(" of 40,000 episodes, ") && last.contains(" steps, ") && last.contains(" s"), "{last}");
+    assert!(last.contains(" of 2,000 episodes, ") && last.contains(" steps, ") && last.contains(" s"), "{last}");
     // A trial of two seconds, without episodes.
     let said = on_terminal(&["check", arg(&config)]).expect("there is a terminal");
     assert!(said.contains("`check`: 2 s") && said.contains("valid"), "{said:?}");
