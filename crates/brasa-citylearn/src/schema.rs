@@ -135,15 +135,12 @@ pub(super) fn with_hint(bytes: &[u8], reason: String) -> String {
 fn parse(root: &Section) -> Result<Schema, EnergyError> {
     let [actions, observations, buildings] = ["actions", "observations", "buildings"].map(|key| root.section(key));
     let vehicles = root.section("electric_vehicles_def")?;
-    let whole = |key: &str| match root.raw(key) {
-        Some(Value::Null) => Err(root.fail_at(key, "must be a number, got null")),
-        _ => root.whole(key, 0, u32::MAX),
-    };
-    let (first, seconds) = (whole("simulation_start_time_step")?.unwrap_or(0), "seconds_per_time_step");
-    let seconds_per_step = match root.raw(seconds) {
-        Some(Value::Null) => return Err(root.fail_at(seconds, "must be a number, got null")),
-        _ => root.number(seconds, f64::MIN_POSITIVE, 86_400.0)?.unwrap_or(3600.0),
-    };
+    let (start, seconds) = ("simulation_start_time_step", "seconds_per_time_step");
+    if let Some(key) = [start, seconds].into_iter().find(|key| root.raw(key).is_some_and(Value::is_null)) {
+        return Err(root.fail_at(key, "must be a number, got null"));
+    }
+    let first = root.whole(start, 0, u32::MAX)?.unwrap_or(0);
+    let seconds_per_step = root.number(seconds, f64::MIN_POSITIVE, 86_400.0)?.unwrap_or(3600.0);
     let (end, last, random_seed) = (root.raw(END), root.whole(END, 0, u32::MAX)?, root.seed()?);
     let (reward, episode_starts) = (parse_reward(root), episode_starts(root));
     root.close(&WITHOUT_EFFECT, &["community_market", "topology_events"])?;

@@ -186,8 +186,8 @@ fn parse_outages(outages: &Section) -> Result<Option<OutageSchema>, EnergyError>
     let simulates = outages.flag("simulate_power_outage", false)?;
     let is_stochastic = outages.flag("stochastic_power_outage", false)?;
     let (key, at_random) = ("stochastic_power_outage_model", simulates && is_stochastic);
-    let model = outages.get(key).filter(|_| at_random).map(|_| outages.needed_section(key)).transpose()?;
-    outages.close(&[], &[])?;
+    let model = if at_random { outages.section(key)? } else { None };
+    outages.close(&[key], &[])?;
     if !at_random {
         return Ok(simulates.then_some(OutageSchema::Data));
     }

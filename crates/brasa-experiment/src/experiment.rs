@@ -11,6 +11,7 @@ use toml::{Table, Value};
 use crate::registry::{OFF_POLICY, Plan, ScenarioEntry, Sections, Size, SizeOf};
 use crate::search::{SEARCH, SearchConfig};
 use crate::source::Source;
+use crate::suggest;
 use crate::{EnvDevice, ExperimentError, Registry, TrainConfig};
 
 /// Sections that exist in every program.
@@ -236,18 +237,12 @@ fn refuse_unknown(registry: &Registry, source: &Source) -> Result<(), Experiment
         .collect();
     match source.names().into_iter().find(|name| !known.contains(name)) {
         Some(unknown) => {
-            let meant = meant(unknown, &known);
+            let meant = suggest::in_brackets(unknown, known.iter().copied());
             let known = known.join("], [");
             Err(ExperimentError::Input(format!("unknown section [{unknown}]{meant}; there are [{known}]")))
         }
         None => Ok(()),
     }
-}
-
-/// The known name that `unknown` is probably meant to be, for errors.
-fn meant(unknown: &str, known: &[&str]) -> String {
-    let meant = brasa_env::suggest::nearest(unknown, known.iter().copied());
-    meant.map_or(String::new(), |meant| format!(" (did you mean `{meant}`?)"))
 }
 
 /// Refuses known sections that the algorithm does not read.
@@ -297,7 +292,7 @@ pub(crate) fn scenario_entry<'a>(
     let known = || names.join(", ");
     match source.names_in(SCENARIO)[..] {
         [name] => registry.scenarios.iter().find(|entry| entry.name == name).ok_or_else(|| {
-            let meant = meant(name, &names);
+            let meant = suggest::in_brackets(name, names.iter().copied());
             ExperimentError::Input(format!("unknown scenario `{name}`{meant}; there are {}", known()))
         }),
         [] => Err(ExperimentError::Input(format!("an experiment needs [scenario.NAME], one of {}", known()))),

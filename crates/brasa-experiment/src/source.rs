@@ -35,10 +35,10 @@ use crate::{ExperimentError, suggest};
 pub struct Source {
     /// Source of the text, for errors.
     origin: String,
-    /// The original text; `None` after an override, because its lines no longer match.
-    text: Option<String>,
-    /// Source and text of the file that was read, for what a change does not touch.
-    file: (String, String),
+    /// The original text.
+    text: String,
+    /// What changed the table since, so that the lines of the text no longer match.
+    changed_by: Option<String>,
     table: Table,
     /// The changes that were applied, such as `train.seed=5`.
     overrides: Vec<String>,
@@ -54,20 +54,19 @@ impl Source {
             toml::from_str(text).map_err(|error| ExperimentError::Input(format!("{origin}: {}", shown(&error))))?;
         let mut source = Self {
             origin: origin.to_owned(),
-            text: Some(text.to_owned()),
-            file: (origin.to_owned(), text.to_owned()),
+            text: text.to_owned(),
+            changed_by: None,
             table,
             overrides: overrides.to_vec(),
         };
         let best = source.adapt_to_device(overrides)?;
         for item in overrides {
             set(&mut source.table, item)?;
-            source.text = None;
-            source.origin = "--set".to_owned();
+            source.changed_by = Some(SET.to_owned());
         }
         if let Some(device) = best {
             set(&mut source.table, &override_of(DEVICE, &device))?;
-            source.text = None;
+            source.changed_by.get_or_insert_with(|| origin.to_owned());
         }
         Ok(source)
     }
@@ -96,14 +95,18 @@ impl Source {
             };
             if name.as_ref() == Some(&of) {
                 merge(&mut self.table, settings);
-                self.text = None;
-                self.origin = format!("{}, [when.{of}]", self.origin);
+                self.changed_by = Some(format!("{}, [when.{of}]", self.origin));
             } else if !profiles().iter().any(|profile| profile.name == of) {
                 let known = profiles().iter().map(|profile| profile.name.as_str()).collect::<Vec<_>>().join(", ");
                 return fail(format!("`when.{of}` must name a profile, one of {known}, or the profile of the device"));
             }
         }
         Ok(best)
+    }
+
+    /// Where the values are from, for errors.
+    fn origin(&self) -> &str {
+        self.changed_by.as_deref().unwrap_or(&self.origin)
     }
 
     /// The experiment as a table.
@@ -116,7 +119,7 @@ impl Source {
     /// # Errors
     /// [`ExperimentError::Input`] if a change cannot be applied.
     pub(crate) fn with(&self, overrides: &[String]) -> Result<Self, ExperimentError> {
-        let mut source = Self { text: None, origin: "--set".to_owned(), overrides: overrides.to_vec(), ..self.clone() };
+        let mut source = Self { changed_by: Some(SET.to_owned()), overrides: overrides.to_vec(), ..self.clone() };
         overrides.iter().try_for_each(|item| set(&mut source.table, item))?;
         Ok(source)
     }
@@ -163,7 +166,7 @@ impl Source {
     /// # Errors
     /// [`ExperimentError::Input`] for an unknown field or an invalid value.
     pub fn part<C: DeserializeOwned>(&self, section: &str, name: &str) -> Result<C, ExperimentError> {
-        let missing = || ExperimentError::Input(format!("{}: no [{section}.{name}]", self.origin));
+        let missing = || ExperimentError::Input(format!("{}: no [{section}.{name}]", self.origin()));
         self.at(&[section, name])?.ok_or_else(missing)
     }
 
@@ -171,34 +174,34 @@ impl Source {
     fn at<C: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<C>, ExperimentError> {
         let broken = RefCell::new(Vec::new());
         let at = At { path, broken: &broken, found: PhantomData };
-        let found = match &self.text {
+        let found = match self.changed_by {
             // The error shows the line with its key and value.
-            Some(text) => toml::Deserializer::parse(text).and_then(|text| at.deserialize(text)),
-            None => at.deserialize(self.table.clone()),
+            None => toml::Deserializer::parse(&self.text).and_then(|text| at.deserialize(text)),
+            Some(_) => at.deserialize(self.table.clone()),
         };
         found.map_err(|error| {
             let message = error.to_string();
-            let unknown = suggest::unknown_key(&message).filter(|_| self.text.is_none());
+            let unknown = suggest::unknown_key(&message).filter(|_| self.changed_by.is_some());
             if let Some(error) = unknown.and_then(|key| self.no_key(path, &broken.borrow(), key, &message)) {
                 return error;
             }
             if let Some(error) = self.error_of_file::<C>(path, error.message()) {
                 return error;
             }
-            let place = match &self.text {
-                Some(_) => String::new(),
-                None => self.place(path, &broken.borrow()),
+            let place = match self.changed_by {
+                None => String::new(),
+                Some(_) => self.place(path, &broken.borrow()),
             };
-            ExperimentError::Input(format!("{}: {place}{}", self.origin, shown(&error)))
+            ExperimentError::Input(format!("{}: {place}{}", self.origin(), shown(&error)))
         })
     }
 
     /// The error with `message` at `path`, if it is one of the file, with its lines, and not of a change.
     fn error_of_file<C: DeserializeOwned>(&self, path: &[&str], message: &str) -> Option<ExperimentError> {
-        let (origin, text) = self.text.is_none().then_some(&self.file)?;
+        self.changed_by.as_ref()?;
         let at = At { path, broken: &RefCell::default(), found: PhantomData::<C> };
-        let error = at.deserialize(toml::Deserializer::parse(text).ok()?).err()?;
-        (error.message() == message).then(|| ExperimentError::Input(format!("{origin}: {}", shown(&error))))
+        let error = at.deserialize(toml::Deserializer::parse(&self.text).ok()?).err()?;
+        (error.message() == message).then(|| ExperimentError::Input(format!("{}: {}", self.origin, shown(&error))))
     }
 
     /// The error of a key that a change names and a section does not have.
@@ -243,6 +246,8 @@ impl Source {
     }
 }
 
+/// The origin of values that an override changed.
+const SET: &str = "--set";
 /// The setting that names the device.
 const DEVICE: &str = "train.device";
 /// Its value that stands for the best device of the machine.

@@ -14,6 +14,11 @@ pub(crate) fn key(message: &str) -> Option<String> {
     nearest(unknown, known).map(str::to_owned)
 }
 
+/// The known name that `unknown` probably means, in brackets behind it in an error; empty without one.
+pub(crate) fn in_brackets<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest(unknown, known).map_or_else(String::new, |meant| format!(" (did you mean `{meant}`?)"))
+}
+
 /// The unknown key of an error of serde.
 pub(crate) fn unknown_key(message: &str) -> Option<&str> {
     message.rsplit_once("unknown field `")?.1.split('`').next()

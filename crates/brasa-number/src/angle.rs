@@ -116,7 +116,6 @@ mod tests {
         for x in [near.collect::<Vec<_>>(), far.collect(), quarters.collect(), small.collect()] {
             for (of, expected) in [(sin as fn(f64) -> f64, f64::sin as fn(f64) -> f64), (cos, f64::cos)] {
                 let (worst, at) = distance(of, expected, x.iter().copied());
-                println!("{worst} at {at}");
                 assert!(worst <= 2.0, "{worst} at {at}");
             }
         }

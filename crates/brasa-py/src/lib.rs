@@ -48,7 +48,7 @@ fn space(space: &Space) -> Value {
     let finite = |values: &[f32]| values.iter().map(|x| x.is_finite().then_some(*x)).collect::<Vec<_>>();
     match space {
         Space::Box(numbers) | Space::Hybrid { numbers, .. } => {
-            // Indices before numbers are numbers.
+            // A row has the indices of choices first, as numbers.
             let (low, high) = (vec![0.0; space.heads().len()], space.heads().iter().map(|n| (n - 1) as f32).collect());
             let (low, high) = ([low, numbers.low.clone()].concat(), [high, numbers.high.clone()].concat());
             json!({ "kind": "box", "low": finite(&low), "high": finite(&high), "names": space.names() })

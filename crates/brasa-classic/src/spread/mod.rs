@@ -27,7 +27,7 @@ pub use scenario::Spread;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SpreadConfig {
-    /// Number of agents and of landmarks, from 1 to 64. Default: 3. An observation has 6 numbers for each, and exploration gets harder.
+    /// Number of agents and of landmarks, 1 to 64. Default: 3. An observation has 6 numbers for each, and exploration gets harder.
     pub n_agents: usize,
     /// Share of an agent's own touches in its reward; the rest is for the landmarks, which all share. Default: 0.5. At 0, touches cost nothing;
     /// at 1, nobody covers anything.
@@ -48,13 +48,12 @@ impl SpreadConfig {
     /// # Errors
     /// [`InvalidField`] for the first setting outside of its range.
     pub fn validate(&self) -> Result<(), InvalidField> {
-        field::rule((1..=MOST_AGENTS).contains(&self.n_agents), "n_agents", "must be from 1 to 64", self.n_agents)?;
+        field::within("n_agents", self.n_agents as f64, 1.0, 64.0)?;
         field::share("local_ratio", self.local_ratio)?;
         field::at_least_one("episode_steps", u64::from(self.episode_steps))
     }
 }
 
-const MOST_AGENTS: usize = 64;
 /// Figures of a step: the sum of the distances of the landmarks from their nearest agents, covered landmarks, and pairs of agents that touch.
 const INFO: [&str; 3] = ["landmark_distance", "covered", "touches"];
 /// Duration of a step.
@@ -94,9 +93,8 @@ struct Plane {
 }
 
 impl Plane {
-    /// One step of the physics: positions move with the old speeds, then forces change the speeds.
-    fn push(&mut self, thrusts: impl Iterator<Item = Point>) {
-        let mut forces: Vec<Point> = thrusts.collect();
+    /// One step of the physics: positions move with the old speeds, then forces change the speeds. `forces` has the thrusts of the agents.
+    fn push(&mut self, forces: &mut [Point]) {
         for a in 0..forces.len() {
             for b in a + 1..forces.len() {
                 let away = minus(self.positions[a], self.positions[b]);
@@ -191,6 +189,8 @@ pub struct SpreadSimulation {
     first_env: usize,
     seed: u64,
     planes: Vec<Plane>,
+    /// Memory of a step.
+    forces: Vec<Point>,
 }
 
 impl SpreadSimulation {
@@ -210,7 +210,14 @@ impl SpreadSimulation {
         };
         let points = || vec![[0.0; 2]; n];
         let plane = Plane { episode: 0, steps: 0, positions: points(), speeds: points(), landmarks: points() };
-        Self { config: config.clone(), spec, first_env: envs.start, seed: 0, planes: vec![plane; envs.len()] }
+        Self {
+            config: config.clone(),
+            spec,
+            first_env: envs.start,
+            seed: 0,
+            planes: vec![plane; envs.len()],
+            forces: points(),
+        }
     }
 
     /// The positions of the agents of environment `env`.
@@ -260,7 +267,8 @@ impl Simulation for SpreadSimulation {
             4 => [0.0, THRUST],
             _ => [0.0, 0.0],
         };
-        plane.push(actions.iter().map(thrust));
+        self.forces.iter_mut().zip(actions).for_each(|(force, action)| *force = thrust(action));
+        plane.push(&mut self.forces);
         plane.steps += 1;
         let (mut sum, mut covered) = (0.0, 0);
         for distance in plane.distances() {
@@ -294,7 +302,7 @@ impl Simulation for SpreadSimulation {
 
 #[cfg(test)]
 mod tests {
-    use brasa_env::{EnvBatch, check_env};
+    use brasa_env::{EnvBatch, Evaluation, Scenario, Who, check_env};
 
     use super::*;
 
@@ -346,6 +354,14 @@ mod tests {
     fn the_contract_holds() {
         let spread = Spread::new(SpreadConfig::default()).expect("the defaults are valid");
         check_env(60, |envs| Ok::<_, EnvError>(spread.batch(envs))).expect("it holds");
+        // No episode is above its bound.
+        let returns = |name| {
+            let outcomes = spread.evaluate(Who::Baseline(name), &Evaluation::new(200, 3)).expect("it plays");
+            outcomes.into_iter().map(|outcome| outcome.episode_return.expect("there is one")).collect::<Vec<_>>()
+        };
+        for (bound, rule) in returns("bound").into_iter().zip(returns("rule-based")) {
+            assert!(bound >= rule, "{bound} {rule}");
+        }
         let mut batch = spread.batch(0..2);
         let other = Spread::new(SpreadConfig { local_ratio: 0.25, ..SpreadConfig::default() }).expect("it is valid");
         let error = batch.load(&other.batch(0..2).save()).expect_err("other settings").to_string();

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use brasa_env::{
     Autoreset, Baseline, BaselineKind, BatchSlabs, Curve, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
-    Measured, Outcome, RandomController, Scenario, Space, Split, Who, evaluate_by_playing, find_baseline,
+    Measured, Outcome, RandomController, Scenario, Space, Split, Who, evaluate_by_playing,
 };
 
 use super::{CONTACT_FORCE, DAMPING, INFO, STEP, SpreadBatch, SpreadConfig, SpreadSimulation, THRUST, TOUCH};
 use super::{length, minus, rule};
 use crate::scenario::{BOUND, RANDOM, RULE};
 
-/// Simple Spread of MPE: agents cover landmarks and avoid to touch each other.
+/// Simple Spread of MPE: agents cover landmarks and avoid touching each other.
 ///
 /// The baseline `rule-based` assigns a landmark to each agent. `bound` is a proven upper bound of the return of an episode: every agent flies to
 /// every landmark at once, as fast as forces allow.
@@ -121,7 +121,6 @@ impl Scenario for Spread {
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         match who {
             Who::Baseline(BOUND) => {
-                find_baseline(&self.baselines(), BOUND)?;
                 let envs = evaluation.episodes.start as usize..evaluation.episodes.end as usize;
                 let mut batch = self.batch(envs.clone());
                 batch.reset(evaluation.seed, &mut BatchSlabs::new(batch.spec()))?;

@@ -1,10 +1,9 @@
 //! Every environment satisfies the contract that learners rely on.
 
 use brasa_classic::probe::{
-    ActionReward, ConstantReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, MaskedIdentity,
+    ActionReward, ConstantReward, ContinuousIdentity, DelayedReward, DiscreteIdentity, HybridIdentity, MaskedIdentity,
     MultiDiscreteIdentity, ObservationReward,
 };
-use brasa_classic::{Acrobot, CartPole, Catch, MountainCar, MountainCarContinuous, Pendulum};
 use brasa_env::{Env, EnvVec, check_env};
 
 fn check<E: Env + Default>(name: &str) {
@@ -13,12 +12,7 @@ fn check<E: Env + Default>(name: &str) {
 
 #[test]
 fn classic_control() {
-    check::<CartPole>("cart-pole");
-    check::<Pendulum>("pendulum");
-    check::<MountainCar>("mountain car");
-    check::<MountainCarContinuous>("mountain car, continuous");
-    check::<Acrobot>("acrobot");
-    check::<Catch>("catch");
+    every_task!(check);
 }
 
 #[test]
@@ -31,4 +25,5 @@ fn probes() {
     check::<ContinuousIdentity>("continuous identity");
     check::<MultiDiscreteIdentity>("multi-discrete identity");
     check::<MaskedIdentity>("masked identity");
+    check::<HybridIdentity>("hybrid identity");
 }

@@ -1,6 +1,6 @@
 //! Environments of equal rules are computed together, with the numbers of single environments.
 
-use brasa_classic::{Acrobot, CartPole, CartPoleRules, Catch, MountainCar, MountainCarContinuous, Pendulum};
+use brasa_classic::{CartPole, CartPoleRules, Pendulum};
 use brasa_env::{
     BatchSlabs, Env, EnvBatch, EnvRng, EnvVec, RandomController, Space, Step, Threaded, named_rng, random_actions,
 };
@@ -72,12 +72,7 @@ fn check<E: Env + Default>(name: &str) {
 
 #[test]
 fn a_batch_has_the_numbers_of_single_environments() {
-    check::<CartPole>("cart-pole");
-    check::<Pendulum>("pendulum");
-    check::<MountainCar>("mountain car");
-    check::<MountainCarContinuous>("mountain car, continuous");
-    check::<Acrobot>("acrobot");
-    check::<Catch>("catch");
+    every_task!(check);
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use brasa_env::suggest::nearest;
 use serde_json::{Value, json};
 
 use crate::args::ListArgs;
 use crate::catalog::{self, Listed};
 use crate::comparison::align;
 use crate::registry::{Described, Setting};
+use crate::suggest;
 use crate::{ExperimentError, Registry};
 
 /// The name that stands for the configs.
@@ -87,8 +87,7 @@ fn one(registry: &Registry, name: &str, args: &ListArgs) -> Result<String, Exper
     let known: Vec<&str> = kinds(registry).into_iter().flat_map(|(.., names)| names).collect();
     let described = registry.described(name);
     if described.is_none() && !known.contains(&name) {
-        let meant = nearest(name, known.iter().copied());
-        let meant = meant.map_or(String::new(), |meant| format!(" (did you mean `{meant}`?)"));
+        let meant = suggest::in_brackets(name, known.iter().copied());
         let known = known.join(", ");
         return Err(ExperimentError::Input(format!("there is no `{name}`{meant}; there are {known}, configs")));
     }

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use brasa_env::suggest::nearest;
-
 use crate::args::NewArgs;
 use crate::registry::Template;
+use crate::suggest;
 use crate::{ExperimentError, Registry};
 
 pub fn run(program: &str, registry: &Registry, args: &NewArgs) -> Result<String, ExperimentError> {
@@ -48,8 +47,7 @@ fn chosen<'a>(program: &str, registry: &'a Registry, args: &NewArgs) -> Result<&
         return Err(ExperimentError::Input(format!("{usage}{}", choices())));
     };
     templates.iter().find(|template| template.name == *name).ok_or_else(|| {
-        let meant = nearest(name, templates.iter().map(|template| template.name));
-        let meant = meant.map_or(String::new(), |meant| format!(" (did you mean `{meant}`?)"));
+        let meant = suggest::in_brackets(name, templates.iter().map(|template| template.name));
         ExperimentError::Input(format!("--scenario must be one of the following, got `{name}`{meant}{}", choices()))
     })
 }
