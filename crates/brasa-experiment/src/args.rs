@@ -128,7 +128,7 @@ pub struct ManArgs {
     pub folder: PathBuf,
 }
 
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct TrainArgs {
     /// The experiment, a TOML file, or - for standard input; not needed with --resume
     #[arg(required_unless_present = "resume")]
@@ -157,6 +157,9 @@ pub struct TrainArgs {
     /// Starts from the weights of the run in this directory
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub init_from: Option<PathBuf>,
+    /// Number of episodes of the comparison at the end [default: chosen by the scenario]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub episodes: Option<u64>,
     /// Prints one JSON document instead of a table
     #[arg(long)]
     pub json: bool,

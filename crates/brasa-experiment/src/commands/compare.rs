@@ -111,18 +111,15 @@ fn train_all(
         let train = TrainArgs {
             // A resumed run has its own `config.toml`, which was compared with this experiment before.
             config: (!training.resumes).then(|| training.config.clone()),
-            device: None,
             seed: Some(*seed),
             steps: Some(training.total_env_steps),
             out: (!training.resumes).then(|| run_dir.clone()),
             // A resumed run has them already.
             set: if training.resumes { Vec::new() } else { with_device(&args.set, args.device.as_deref()) },
-            init_from: None,
             resume: training.resumes.then(|| run_dir.clone()),
-            json: false,
-            forget_replay: false,
             // It was compared with the experiment of the user.
             trust: true,
+            ..TrainArgs::default()
         };
         learn(registry, &train, &World::solo(), &stop, |_| go_on.clone())?;
         close_log();

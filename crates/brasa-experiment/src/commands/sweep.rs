@@ -163,16 +163,13 @@ fn one(
     let resumes = training.resumes;
     let train = TrainArgs {
         config: (!resumes).then(|| run.config.clone()),
-        device: None,
         seed: (!resumes).then_some(run.seed),
-        steps: None,
         out: (!resumes).then(|| run.run_dir.clone()),
         set: if resumes { Vec::new() } else { run.set.clone() },
         resume: resumes.then(|| run.run_dir.clone()),
-        init_from: None,
-        forget_replay: false,
         json: args.json,
         trust: true,
+        ..TrainArgs::default()
     };
     train::run(program, registry, &train)
 }

@@ -547,7 +547,8 @@ fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session
 fn conclude(args: &TrainArgs, experiment: &Experiment<'_>, trained: &Trained) -> Result<String, ExperimentError> {
     let run_dir = &trained.run_dir;
     let metrics = run_dir.metrics()?;
-    let result = ComparisonSetup::of_run(experiment, &trained.policy, run_dir, &metrics).run()?;
+    let setup = ComparisonSetup::of_run(experiment, &trained.policy, run_dir, &metrics);
+    let result = ComparisonSetup { n_episodes: args.episodes, ..setup }.run()?;
     let player = Player::after_training(experiment, &result);
     let page = report::page(experiment, run_dir, &metrics, &result, &player);
     run_dir.write("report.html", page.as_bytes())?;
