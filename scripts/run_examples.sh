@@ -39,6 +39,7 @@ grep -q 'has all its steps' train_own_environment.log
 run environment_as_tensors 8192
 run own_network 1024
 run own_recurrent 2048
+run own_team 5000
 run own_environment
 run district_rules
 run network_rules 2

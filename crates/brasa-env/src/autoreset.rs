@@ -7,7 +7,7 @@ use ndarray::{Array2, ArrayView2};
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec};
 
 /// Environments that share memory, such as one vector for all sockets of all sites. [`Autoreset`] makes a batch of them. An environment that has its
-/// own memory implements [`crate::Env`].
+/// own memory implements [`crate::Env`], or [`crate::MultiAgentEnv`] for several agents.
 ///
 /// ```
 /// use brasa_env::{Autoreset, Ending, EnvError, EnvSpec, Simulation, Space, StateTag, StepOut, View, check_env};
@@ -31,9 +31,10 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec};
 ///     fn episode(&self, env: usize) -> u64 {
 ///         self.state.3[env]
 ///     }
-///     fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+///     fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError> {
 ///         (self.state.1[env], self.state.2[env], self.state.3[env]) = (0.5, 0, episode);
 ///         view.obs[0] = 0.5;
+///         Ok(())
 ///     }
 ///     fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
 ///         let level = &mut self.state.1[env];
@@ -69,7 +70,10 @@ pub trait Simulation: Send {
     fn episode(&self, env: usize) -> u64;
 
     /// Starts an episode of an environment and writes its first observations.
-    fn start(&mut self, env: usize, episode: u64, view: View<'_>);
+    ///
+    /// # Errors
+    /// [`EnvError::Panicked`] if code that the simulation calls panics.
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError>;
 
     /// Steps an environment with the actions of its agents, `[n_agents * action width]`, and writes the observations after the step.
     ///
@@ -97,7 +101,7 @@ pub trait Simulation: Send {
 /// // A simulation writes the first observation of an environment into a view of its memory.
 /// let mut tanks = Tanks::new(1);
 /// let mut level = [0.0];
-/// tanks.start(0, 0, View { obs: &mut level, shared: &mut [], mask: &mut [] });
+/// tanks.start(0, 0, View { obs: &mut level, shared: &mut [], mask: &mut [] })?;
 /// assert_eq!(level, [0.5]);
 /// # Ok::<(), brasa_env::EnvError>(())
 /// ```
@@ -193,10 +197,10 @@ impl<S: Simulation> Autoreset<S> {
         Self(simulation)
     }
 
-    fn start(&mut self, env: usize, episode: u64, out: &mut BatchSlabs) {
+    fn start(&mut self, env: usize, episode: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
         let (rows, of_env) = self.places(env);
         let view = view([&mut out.obs, &mut out.mask], &mut out.shared, (rows, of_env));
-        self.0.start(env, episode, view);
+        self.0.start(env, episode, view)
     }
 
     /// The rows of an environment, and its own row in what agents share.
@@ -241,8 +245,7 @@ impl<S: Simulation> EnvBatch for Autoreset<S> {
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.0.set_seed(seed);
-        (0..self.n_envs()).for_each(|env| self.start(env, 0, out));
-        Ok(())
+        (0..self.n_envs()).try_for_each(|env| self.start(env, 0, out))
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
@@ -277,8 +280,7 @@ impl<S: Simulation> EnvBatch for Autoreset<S> {
 
     fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
         let episode = self.0.episode(env) + 1;
-        self.start(env, episode, out);
-        Ok(())
+        self.start(env, episode, out)
     }
 
     fn save(&self) -> Vec<u8> {

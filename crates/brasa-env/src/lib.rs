@@ -2,8 +2,8 @@
 //!
 //! This crate does not depend on tensors, devices or learners.
 //!
-//! An environment is an [`Env`] (one episode at a time) or an [`EnvBatch`] (many at once); [`check_env`] checks its
-//! contract. A [`Scenario`] is a task with its baselines. `brasa-core` connects a batch to a device, `brasa-train`
+//! An environment is an [`Env`] (one episode at a time), a [`MultiAgentEnv`] (likewise, for several agents) or an [`EnvBatch`] (many episodes at
+//! once); [`check_env`] checks its contract. A [`Scenario`] is a task with its baselines. `brasa-core` connects a batch to a device, `brasa-train`
 //! trains on it.
 //!
 //! ```
@@ -62,6 +62,8 @@ mod error;
 mod executor;
 mod extensions;
 pub mod field;
+mod members;
+mod multi_agent_env;
 mod one_variant;
 mod play;
 mod random;
@@ -91,6 +93,7 @@ pub use error::EnvError;
 pub use executor::{Choice, Executor, execute};
 pub use extensions::{Extensions, GraphEdges, GraphSpec, GraphWorld, PairSpec};
 pub use field::InvalidField;
+pub use multi_agent_env::MultiAgentEnv;
 pub use one_variant::one_variant;
 pub use play::{EpisodeSeries, MAX_EPISODE_STEPS, Playing, count_step, play_episodes, steps_played};
 pub use random::RandomController;

@@ -9,7 +9,8 @@ use brasa_number::Double;
 use ndarray::{Array, Array2, ArrayView2, Dimension, aview1};
 use rand::RngExt;
 
-use crate::env_vec::{Saved, panic_message, tag};
+use crate::env_vec::tag;
+use crate::members::{Saved, panic_message};
 use crate::starts::{EPISODES, first_numbers};
 use crate::vectorized::vectorized;
 use crate::{After, BatchSlabs, EnvBatch, EnvError, EnvSpec, RuleEnv, RuleState, Rules, episode_rng, option_index};

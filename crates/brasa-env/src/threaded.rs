@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut, ArrayViewMut1, ArrayViewMut2, Axis, RemoveAxis, s};
 
-use crate::env_vec::panic_message;
+use crate::members::panic_message;
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, InvalidField, StateTag};
 
 /// Chunks of environments, one per thread; the calling thread steps the first chunk itself.

@@ -223,11 +223,12 @@ impl Simulation for EvacuationSimulation {
         self.episodes[env]
     }
 
-    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError> {
         self.episodes[env] = episode;
         let mut rng = episode_rng(self.seed, (self.first_env + env) as u64, episode);
         self.worlds[env].begin(&mut rng);
         self.observe(env, view);
+        Ok(())
     }
 
     fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {

@@ -202,9 +202,10 @@ impl Simulation for UaraSimulation {
         self.networks.state.episodes[env]
     }
 
-    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError> {
         self.networks.begin(env, episode);
         self.observe(env, view);
+        Ok(())
     }
 
     fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {

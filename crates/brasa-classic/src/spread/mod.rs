@@ -247,7 +247,7 @@ impl Simulation for SpreadSimulation {
         self.planes[env].episode
     }
 
-    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError> {
         let mut rng = episode_rng(self.seed, (self.first_env + env) as u64, episode);
         let plane = &mut self.planes[env];
         for point in plane.positions.iter_mut().chain(&mut plane.landmarks) {
@@ -256,6 +256,7 @@ impl Simulation for SpreadSimulation {
         plane.speeds.fill([0.0; 2]);
         (plane.episode, plane.steps) = (episode, 0);
         plane.observe(view.obs);
+        Ok(())
     }
 
     fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {

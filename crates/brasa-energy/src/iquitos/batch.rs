@@ -169,9 +169,10 @@ impl Simulation for IquitosSimulation {
         self.world.state.envs[env].episode
     }
 
-    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError> {
         self.world.begin(env, episode);
         self.observe(env, view.obs);
+        Ok(())
     }
 
     fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {

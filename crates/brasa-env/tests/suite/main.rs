@@ -5,5 +5,6 @@ mod common;
 mod contract;
 mod endless;
 mod executors;
+mod multi_agent;
 mod rendered;
 mod wrappers;

@@ -272,7 +272,7 @@ impl Simulation for BsAgentSimulation {
         self.state.episodes[env]
     }
 
-    fn start(&mut self, env: usize, episode: u64, view: View<'_>) {
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError> {
         self.state.episodes[env] = episode;
         self.state.steps[env] = 0;
         let users = self.users(env);
@@ -281,6 +281,7 @@ impl Simulation for BsAgentSimulation {
             self.cells[env] = Arc::new(self.draw(env));
         }
         self.observe(env, view);
+        Ok(())
     }
 
     fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {

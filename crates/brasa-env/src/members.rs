@@ -1,0 +1,113 @@
+//! Environments that have their own memory, as a simulation of all of them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Ending, EnvError, EnvRng, EnvSpec, MultiAgentEnv, Simulation, StateTag, StepOut, View, episode_rng};
+
+/// Environments that are stepped one after the other.
+#[derive(Debug)]
+pub(crate) struct Members<E> {
+    members: Vec<Member<E>>,
+    first_env: usize,
+    seed: u64,
+    spec: EnvSpec,
+    tag: StateTag,
+}
+
+#[derive(Debug)]
+struct Member<E> {
+    env: E,
+    rng: EnvRng,
+    episode: u64,
+    step: u64,
+}
+
+/// Saved state of one environment.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Saved<S> {
+    pub(crate) state: S,
+    pub(crate) rng: EnvRng,
+    pub(crate) episode: u64,
+    pub(crate) step: u64,
+}
+
+impl<E: MultiAgentEnv> Members<E> {
+    /// Environments with the global indices from `first_env` on. Saved states have `tag`.
+    pub(crate) fn new(envs: Vec<E>, first_env: usize, spec: EnvSpec, tag: StateTag) -> Self {
+        let member = |(i, env)| Member { env, rng: episode_rng(0, (first_env + i) as u64, 0), episode: 0, step: 0 };
+        Self { members: envs.into_iter().enumerate().map(member).collect(), first_env, seed: 0, spec, tag }
+    }
+
+    /// Runs `body` on one environment; a panic becomes an error with its location.
+    fn guarded<T>(&mut self, index: usize, body: impl FnOnce(&mut Member<E>) -> T) -> Result<T, EnvError> {
+        let member = &mut self.members[index];
+        // The state after a panic is not used again: the batch must be reset first.
+        catch_unwind(AssertUnwindSafe(|| body(member))).map_err(|panic| EnvError::Panicked {
+            env: self.first_env + index,
+            seed: self.seed,
+            episode: self.members[index].episode,
+            step: self.members[index].step,
+            message: panic_message(panic.as_ref()),
+        })
+    }
+}
+
+impl<E: MultiAgentEnv> Simulation for Members<E> {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+    }
+
+    fn episode(&self, env: usize) -> u64 {
+        self.members[env].episode
+    }
+
+    fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError> {
+        let (seed, index) = (self.seed, (self.first_env + env) as u64);
+        self.guarded(env, |member| {
+            (member.episode, member.step) = (episode, 0);
+            member.rng = episode_rng(seed, index, episode);
+            member.env.reset(&mut member.rng, view);
+        })
+    }
+
+    fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
+        self.guarded(env, |member| {
+            let ending = member.env.step(actions, &mut member.rng, next, out);
+            member.step += 1;
+            ending
+        })
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let saved: Vec<_> = self
+            .members
+            .iter()
+            .map(|m| Saved { state: m.env.state(), rng: m.rng.clone(), episode: m.episode, step: m.step })
+            .collect();
+        self.tag.encode(self.members.len(), &(self.seed, saved))
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        let (seed, saved): (u64, Vec<Saved<E::State>>) = self.tag.decode(self.members.len(), bytes)?;
+        self.seed = seed;
+        for (member, saved) in self.members.iter_mut().zip(saved) {
+            member.env.set_state(saved.state);
+            member.rng = saved.rng;
+            member.episode = saved.episode;
+            member.step = saved.step;
+        }
+        Ok(())
+    }
+}
+
+/// The message of a caught panic.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}
