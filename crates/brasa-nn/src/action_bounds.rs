@@ -13,6 +13,16 @@ pub(crate) struct ActionBounds {
     high: Vec<f32>,
 }
 
+/// The algorithms for the actions of a space, in the words of a message about another algorithm.
+pub(crate) fn takers(space: &Space) -> &'static str {
+    match space {
+        Space::Discrete(_) => "PPO, A2C and DQN take one choice",
+        Space::MultiDiscrete(_) => "PPO and A2C take several choices",
+        Space::Box(_) => "PPO, A2C, SAC and TD3 take numbers",
+        Space::Hybrid { .. } => "PPO and A2C take choices together with numbers",
+    }
+}
+
 impl ActionBounds {
     /// The bounds of `space`.
     ///
@@ -20,10 +30,7 @@ impl ActionBounds {
     /// [`NnError::Space`] if actions are discrete or have no finite bounds.
     pub(crate) fn new(space: &Space) -> Result<Self, NnError> {
         let Space::Box(space) = space else {
-            return Err(NnError::Space(
-                "this policy needs continuous actions, but the action space has choices: PPO, A2C and DQN take choices"
-                    .into(),
-            ));
+            return Err(NnError::Space(format!("this policy needs continuous actions: {}", takers(space))));
         };
         if let Some(index) = (0..space.low.len()).find(|i| !(space.low[*i].is_finite() && space.high[*i].is_finite())) {
             let name = space.name(index);
@@ -106,9 +113,7 @@ mod tests {
         let message = |space| ActionBounds::new(&space).expect_err("it has no bounds").to_string();
         let message_of_box = message(Space::named_box([("x", -1.0, 1.0), ("power_kw", 0.0, f32::INFINITY)]));
         assert_eq!(message_of_box, "this policy needs finite bounds, but action `power_kw` has none");
-        assert_eq!(
-            message(Space::Discrete(3)),
-            "this policy needs continuous actions, but the action space has choices: PPO, A2C and DQN take choices"
-        );
+        let message_of_choice = message(Space::Discrete(3));
+        assert_eq!(message_of_choice, "this policy needs continuous actions: PPO, A2C and DQN take one choice");
     }
 }

@@ -124,7 +124,7 @@ use thiserror::Error;
 ///
 /// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
 /// let error = QNetwork::new(&QNetworkConfig::default(), &obs_space(), &power(), &device, rng).unwrap_err();
-/// let rule = "this network estimates values of one discrete action, but actions are real numbers";
+/// let rule = "this network estimates values of one choice: PPO, A2C, SAC and TD3 take numbers";
 /// assert_eq!(error.to_string(), rule);
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```

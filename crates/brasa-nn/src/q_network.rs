@@ -10,6 +10,7 @@ use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::action_bounds::takers;
 use crate::actor_critic::check_widths;
 use crate::branches::Branches;
 use crate::exported::Layers;
@@ -74,13 +75,10 @@ pub struct QNetwork {
 
 /// The number of actions of one choice, whose values a network estimates.
 pub(crate) fn n_actions(space: &Space) -> Result<usize, NnError> {
-    let got = match space {
-        Space::Discrete(n) => return Ok(*n),
-        Space::MultiDiscrete(_) => "several choices",
-        Space::Box(_) => "real numbers",
-        Space::Hybrid { .. } => "choices together with real numbers",
-    };
-    Err(NnError::Space(format!("this network estimates values of one discrete action, but actions are {got}")))
+    match space {
+        Space::Discrete(n) => Ok(*n),
+        other => Err(NnError::Space(format!("this network estimates values of one choice: {}", takers(other)))),
+    }
 }
 
 impl QNetwork {

@@ -141,8 +141,9 @@ impl<M: Module> Trainable<M> {
         let device =
             count.device.ok_or_else(|| NnError::Space("a module without parameters cannot be trained".into()))?;
         if !device.is_autodiff() {
-            let rule = "a trained module must be on an autodiff device (`device.autodiff()`)";
-            return Err(NnError::Space(rule.into()));
+            let name = std::any::type_name::<M>();
+            let rule = "must be constructed on an autodiff device (`device.autodiff()`), where it learns";
+            return Err(NnError::Space(format!("the module `{name}` {rule}")));
         }
         let plain = device.clone().without_autodiff();
         let state = OptimizerState::new(&config, count.sizes.iter().sum(), &plain, runs_on_host(&plain));
