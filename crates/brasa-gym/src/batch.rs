@@ -244,18 +244,26 @@ impl GymVec {
         (0..self.spec.n_envs).try_for_each(|env| self.read_first(env, out))
     }
 
-    /// Reads the first observation and mask of an episode of `env`.
+    /// The rows of the agents of `env`.
+    fn rows(&self, env: usize) -> Range<usize> {
+        let n_agents = self.spec.n_agents;
+        env * n_agents..(env + 1) * n_agents
+    }
+
+    /// Reads the first observations and masks of an episode of `env`.
     fn read_first(&self, env: usize, out: &mut BatchSlabs) -> Result<(), GymError> {
-        if !self.slabs.read("obs", env..env + 1, row(&mut out.obs, env)) {
-            return Err(self.not_finite(out.obs.row(env).iter().enumerate(), env));
+        if !self.slabs.read("obs", self.rows(env), rows(&mut out.obs, self.rows(env))) {
+            return Err(self.not_finite(&out.obs));
         }
-        self.slabs.read("masks", env..env + 1, row(&mut out.mask, env));
+        self.slabs.read("masks", self.rows(env), rows(&mut out.mask, self.rows(env)));
         Ok(())
     }
 
-    /// The error for the first value of an observation that is not finite.
-    fn not_finite<'a>(&self, obs: impl IntoIterator<Item = (usize, &'a f32)>, env: usize) -> GymError {
-        let (column, value) = obs.into_iter().find(|(_, value)| !value.is_finite()).expect("one is not finite");
+    /// The error for the first value of observations that is not finite.
+    fn not_finite(&self, obs: &Array2<f32>) -> GymError {
+        let ((row, column), value) =
+            obs.indexed_iter().find(|(_, value)| !value.is_finite()).expect("one is not finite");
+        let env = row / self.spec.n_agents;
         let Space::Box(space) = &self.spec.obs else { unreachable!("observations are boxes") };
         self.bad_number(env, format!("observation `{}`", space.name(column)), f64::from(*value))
     }
@@ -281,34 +289,34 @@ impl GymVec {
 
     /// Reads what the workers wrote in a step.
     fn read_step(&mut self, out: &mut BatchSlabs) -> Result<(), GymError> {
-        let n_envs = self.spec.n_envs;
-        let next_obs = out.next_obs.as_slice_mut().expect("slabs are in row-major order");
-        if !self.slabs.read("next_obs", 0..n_envs, next_obs) {
-            let is_bad = |env: &usize| out.next_obs.row(*env).iter().any(|value| !value.is_finite());
-            let env = (0..n_envs).find(is_bad).expect("one is not finite");
-            return Err(self.not_finite(out.next_obs.row(env).iter().enumerate(), env));
+        let (n_envs, n_rows) = (self.spec.n_envs, self.spec.n_rows());
+        if !self.slabs.read("next_obs", 0..n_rows, rows(&mut out.next_obs, 0..n_rows)) {
+            return Err(self.not_finite(&out.next_obs));
         }
         out.obs.assign(&out.next_obs);
         if self.spec.mask.is_some() {
-            let next_mask = out.next_mask.as_slice_mut().expect("slabs are in row-major order");
-            self.slabs.read("next_masks", 0..n_envs, next_mask);
+            self.slabs.read("next_masks", 0..n_rows, rows(&mut out.next_mask, 0..n_rows));
             out.mask.assign(&out.next_mask);
         }
         for env in 0..n_envs {
-            let (reward, flags) = (self.slabs.reward("rewards", env), self.slabs.flags(env));
-            out.reward[env] = reward as f32;
-            if !out.reward[env].is_finite() {
-                return Err(self.bad_number(env, "reward".into(), reward));
+            let mut flags = 0;
+            for row in self.rows(env) {
+                let (reward, of_row) = (self.slabs.reward("rewards", row), self.slabs.flags(row));
+                out.reward[row] = reward as f32;
+                if !out.reward[row].is_finite() {
+                    return Err(self.bad_number(env, "reward".into(), reward));
+                }
+                out.terminated[row] = of_row & TERMINATED != 0;
+                out.truncated[row] = of_row & TRUNCATED != 0;
+                flags |= of_row;
             }
-            out.terminated[env] = flags & TERMINATED != 0;
-            out.truncated[env] = flags & TRUNCATED != 0;
             if self.spec.keeps_episodes {
                 self.envs[env].raw_return += self.slabs.reward("raw_rewards", env);
             }
             self.envs[env].length += 1;
             self.envs[env].since_truncation = self.envs[env].since_truncation.saturating_add(1);
             if flags != 0 {
-                self.ended(env, out.truncated[env])?;
+                self.ended(env, flags & TRUNCATED != 0)?;
                 self.read_first(env, out)?;
             }
         }
@@ -365,7 +373,7 @@ impl EnvBatch for GymVec {
     /// # Panics
     /// Also if a discrete action is no index of an alternative.
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        assert_eq!(actions.dim(), (self.spec.n_envs, self.spec.action.width()), "shape of the actions");
+        assert_eq!(actions.dim(), (self.spec.n_rows(), self.spec.action.width()), "shape of the actions");
         self.check()?;
         self.steps += 1;
         let result = match self.interrupted.take() {
@@ -386,7 +394,8 @@ impl EnvBatch for GymVec {
         let local = (self.first_env + env - worker.envs.start) as u64;
         let ordered = worker.order_with(b'o', &local.to_le_bytes(), "reset").and_then(|()| worker.done("reset"));
         ordered.map_err(|error| self.fail(error))?;
-        self.slabs.bytes_mut("flags")[env] = STARTED;
+        let of_env = self.rows(env);
+        self.slabs.bytes_mut("flags")[of_env].fill(STARTED);
         self.read_first(env, out).map_err(|error| self.fail(error))?;
         self.began(env, self.envs[env].episode + 1);
         Ok(())
@@ -470,10 +479,10 @@ fn write_indices(to: &mut [u8], actions: ArrayView2<f32>, heads: &[usize]) {
     }
 }
 
-fn row(slab: &mut Array2<f32>, row: usize) -> &mut [f32] {
+fn rows(slab: &mut Array2<f32>, rows: Range<usize>) -> &mut [f32] {
     let columns = slab.ncols();
     let slab = slab.as_slice_mut().expect("slabs are in row-major order");
-    &mut slab[row * columns..(row + 1) * columns]
+    &mut slab[rows.start * columns..rows.end * columns]
 }
 
 #[cfg(test)]

@@ -22,9 +22,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GymConfig {
-    /// Id of the environment as `gymnasium.make` takes it: `HalfCheetah-v5`, `ALE/Pong-v5`, `my_module:Room-v0`. Required.
+    /// Id of the environment as `gymnasium.make` takes it: `HalfCheetah-v5`, `ALE/Pong-v5`, `my_module:Room-v0`. Or a function of PettingZoo for
+    /// several agents: `mpe2.simple_spread_v3:parallel_env`. Required.
     pub id: String,
-    /// Keyword arguments of `gymnasium.make`. Default: none.
+    /// Keyword arguments of `gymnasium.make` or of the function. Default: none.
     pub kwargs: BTreeMap<String, PyValue>,
     /// What to import before, because it registers environments: modules, `ale_py`, which the current folder may hold too, or files,
     /// `examples/minatar.py`. Default: none.

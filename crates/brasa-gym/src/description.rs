@@ -10,7 +10,10 @@ use crate::{GymConfig, GymError};
 pub(crate) struct Description {
     obs: Bounds,
     action: Action,
+    n_agents: usize,
     has_mask: bool,
+    /// Whether rewards before the wrappers of the environment are written.
+    has_raw_rewards: bool,
     max_episode_steps: Option<u64>,
     /// Whether Gymnasium itself has the environment.
     is_gymnasium_s: bool,
@@ -84,11 +87,12 @@ impl Description {
             Action::Hybrid(heads, bounds) => Space::Hybrid { heads: heads.clone(), numbers: bounds.space(bound) },
         };
         let spec = EnvSpec {
+            n_agents: self.n_agents,
             mask: self.has_mask.then(MaskSpec::default),
             truncation_interval: self.truncation_interval(config),
             steps_in_parallel: true,
             // Wrappers may change rewards, but not returns.
-            keeps_episodes: !config.wrappers.is_empty(),
+            keeps_episodes: self.has_raw_rewards,
             ..EnvSpec::new(Space::Box(self.obs.space(f32::INFINITY)), action, n_envs)
         };
         let refused = |rule: String| GymError::Space { id: config.id.clone(), rule };

@@ -30,8 +30,8 @@ const RANDOM: &str = "random";
 #[derive(Debug)]
 pub struct Gymnasium {
     config: GymConfig,
-    /// The space of actions, after the first environments were made.
-    action: OnceLock<Space>,
+    /// The space of actions and the number of agents, after the first environments were made.
+    actions: OnceLock<(Space, u64)>,
 }
 
 impl Gymnasium {
@@ -41,7 +41,7 @@ impl Gymnasium {
     /// [`EnvError::Argument`] for invalid settings.
     pub fn new(config: GymConfig) -> Result<Self, EnvError> {
         config.validate()?;
-        Ok(Self { config, action: OnceLock::new() })
+        Ok(Self { config, actions: OnceLock::new() })
     }
 
     /// The settings.
@@ -55,7 +55,7 @@ impl Gymnasium {
     /// As [`GymVec::new`].
     pub fn batch(&self, split: Split, envs: Range<usize>) -> Result<GymVec, EnvError> {
         let batch = GymVec::for_split(&self.config, envs, split)?;
-        self.action.get_or_init(|| batch.spec().action.clone());
+        self.actions.get_or_init(|| (batch.spec().action.clone(), batch.spec().n_agents as u64));
         Ok(batch)
     }
 }
@@ -74,15 +74,16 @@ impl Scenario for Gymnasium {
         Ok(Some(Box::new(Rendered(GymVec::make(&self.config, env..env + 1, Split::Evaluation, true)?))))
     }
 
-    /// As the default, except for `random`, which has its own random stream in each episode.
+    /// As the default, except for `random`, which has a random stream for each agent of each episode.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         let Who::Baseline(name) = who else { return evaluate_by_playing(self, who, evaluation) };
         find_baseline(&self.baselines(), name)?;
-        let action = match self.action.get() {
-            Some(action) => action.clone(),
-            None => self.batch(Split::Evaluation, 0..1)?.spec().action.clone(),
-        };
-        let mut random = RandomController::new(&action, evaluation.seed, evaluation.episodes.clone());
+        if self.actions.get().is_none() {
+            self.batch(Split::Evaluation, 0..1)?;
+        }
+        let (action, n) = self.actions.get().expect("a batch was made");
+        let Range { start, end } = evaluation.episodes;
+        let mut random = RandomController::new(action, evaluation.seed, start * n..end * n);
         evaluate_by_playing(self, Who::Controller(&mut random), evaluation)
     }
 }

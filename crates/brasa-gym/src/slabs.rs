@@ -14,7 +14,7 @@ use brasa_env::EnvSpec;
 
 use crate::GymError;
 
-/// Where each array of the shared memory begins, and its columns; each has one row per environment.
+/// Where each array of the shared memory begins, its columns and its rows.
 #[derive(Debug)]
 pub(crate) struct Layout {
     n_envs: usize,
@@ -26,6 +26,15 @@ struct Array {
     offset: usize,
     columns: usize,
     bytes_per_number: usize,
+    /// The number of agents, or 1.
+    rows_per_env: usize,
+}
+
+impl Array {
+    /// The bytes of `n_envs` environments.
+    fn bytes(&self, n_envs: usize) -> usize {
+        n_envs * self.rows_per_env * self.columns * self.bytes_per_number
+    }
 }
 
 /// Arrays begin at multiples of a cache line.
@@ -34,24 +43,24 @@ const LINE: usize = 64;
 impl Layout {
     /// The arrays of the environments of `spec`.
     pub(crate) fn new(spec: &EnvSpec) -> Self {
-        let (n_envs, obs_width, flags) = (spec.n_envs, spec.obs.width(), spec.mask_width());
+        let (n_envs, n_agents, obs_width, flags) = (spec.n_envs, spec.n_agents, spec.obs.width(), spec.mask_width());
         let discrete = spec.action.numbers().is_none();
         let sizes = [
-            ("actions", spec.action.width(), if discrete { 8 } else { 4 }),
-            ("seeds", 1, 8),
-            ("rewards", 1, 8),
+            ("actions", spec.action.width(), if discrete { 8 } else { 4 }, n_agents),
+            ("seeds", 1, 8, 1),
+            ("rewards", 1, 8, n_agents),
             // Before the wrappers, if the batch keeps episodes.
-            ("raw_rewards", usize::from(spec.keeps_episodes), 8),
-            ("flags", 1, 1),
-            ("next_obs", obs_width, 4),
-            ("obs", obs_width, 4),
-            ("next_masks", flags, 4),
-            ("masks", flags, 4),
+            ("raw_rewards", usize::from(spec.keeps_episodes), 8, 1),
+            ("flags", 1, 1, n_agents),
+            ("next_obs", obs_width, 4, n_agents),
+            ("obs", obs_width, 4, n_agents),
+            ("next_masks", flags, 4, n_agents),
+            ("masks", flags, 4, n_agents),
         ];
         let mut offset = 0;
-        let place = |(name, columns, bytes_per_number)| {
-            let array = Array { name, offset, columns, bytes_per_number };
-            offset += usize::next_multiple_of(n_envs * columns * bytes_per_number, LINE);
+        let place = |(name, columns, bytes_per_number, rows_per_env)| {
+            let array = Array { name, offset, columns, bytes_per_number, rows_per_env };
+            offset += array.bytes(n_envs).next_multiple_of(LINE);
             array
         };
         Self { n_envs, arrays: sizes.into_iter().map(place).collect() }
@@ -59,19 +68,16 @@ impl Layout {
 
     /// Bytes of all arrays.
     pub(crate) fn bytes(&self) -> usize {
-        self.arrays
-            .iter()
-            .map(|array| (self.n_envs * array.columns * array.bytes_per_number).next_multiple_of(LINE))
-            .sum()
+        self.arrays.iter().map(|array| array.bytes(self.n_envs).next_multiple_of(LINE)).sum()
     }
 
-    /// The description for a worker whose environments begin at `first_row`, as JSON.
-    pub(crate) fn for_worker(&self, path: &Path, first_row: usize) -> String {
+    /// The description for a worker whose first environment is `first_env` of the batch, as JSON.
+    pub(crate) fn for_worker(&self, path: &Path, first_env: usize) -> String {
         let mut layout = serde_json::json!({
-            "path": path.display().to_string(), "n_envs": self.n_envs, "first_row": first_row,
+            "path": path.display().to_string(), "n_envs": self.n_envs, "first_env": first_env,
         });
         for array in &self.arrays {
-            layout[array.name] = serde_json::json!([array.offset, array.columns]);
+            layout[array.name] = serde_json::json!([array.offset, array.columns, array.rows_per_env]);
         }
         layout.to_string()
     }
@@ -161,7 +167,7 @@ impl SharedSlabs {
     /// The bytes of a whole array.
     pub(crate) fn bytes_mut(&mut self, name: &str) -> &mut [u8] {
         let array = self.layout.array(name);
-        let size = self.layout.n_envs * array.columns * array.bytes_per_number;
+        let size = array.bytes(self.layout.n_envs);
         &mut self.memory[array.offset..array.offset + size]
     }
 
@@ -178,15 +184,15 @@ impl SharedSlabs {
         is_finite
     }
 
-    /// The number of an environment in `rewards` or `raw_rewards`.
-    pub(crate) fn reward(&self, name: &str, env: usize) -> f64 {
-        let (numbers, _) = self.bytes(name, env..env + 1).as_chunks::<8>();
+    /// The number of a row in `rewards` or `raw_rewards`.
+    pub(crate) fn reward(&self, name: &str, row: usize) -> f64 {
+        let (numbers, _) = self.bytes(name, row..row + 1).as_chunks::<8>();
         f64::from_ne_bytes(numbers[0])
     }
 
-    /// The flags of an environment.
-    pub(crate) fn flags(&self, env: usize) -> u8 {
-        self.bytes("flags", env..env + 1)[0]
+    /// The flags of a row.
+    pub(crate) fn flags(&self, row: usize) -> u8 {
+        self.bytes("flags", row..row + 1)[0]
     }
 
     /// Sets the seed of the next episode of an environment.
@@ -219,11 +225,12 @@ mod tests {
     #[test]
     fn arrays_do_not_overlap() {
         let choices = Space::MultiDiscrete(vec![2, 2]);
-        let layout = Layout::new(&EnvSpec { mask: Some(MaskSpec::default()), ..EnvSpec::new(obs(5), choices, 3) });
+        let mask = Some(MaskSpec::default());
+        let layout = Layout::new(&EnvSpec { mask, n_agents: 2, ..EnvSpec::new(obs(5), choices, 3) });
         let mut end = 0;
         for array in &layout.arrays {
             assert!(array.offset >= end && array.offset % LINE == 0, "{}", array.name);
-            end = array.offset + layout.n_envs * array.columns * array.bytes_per_number;
+            end = array.offset + array.bytes(layout.n_envs);
         }
         assert!(layout.bytes() >= end);
     }

@@ -15,8 +15,13 @@ use crate::pipe::Pipe;
 use crate::{GymConfig, GymError};
 
 /// The program of a worker.
-const SCRIPT: &str =
-    concat!(include_str!("python/pipes.py"), include_str!("python/spaces.py"), include_str!("python/worker.py"));
+const SCRIPT: &str = concat!(
+    include_str!("python/pipes.py"),
+    include_str!("python/spaces.py"),
+    include_str!("python/worker.py"),
+    include_str!("python/teams.py"),
+    include_str!("python/main.py"),
+);
 /// What a worker sends when the pipes are its own; before, the interpreter may print.
 const GREETING: &[u8] = b"brasa-gym\n";
 /// Bytes of stderr that are kept for an error.

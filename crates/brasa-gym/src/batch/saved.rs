@@ -51,8 +51,8 @@ impl GymVec {
             return Err(state_error(format!("it is of the environment {}, this is {identity}", saved.identity)));
         }
         let LastRows { obs, mask } = &saved.rows;
-        let (n_envs, flags) = (self.spec.n_envs, self.spec.mask_width());
-        let fits = obs.len() == n_envs * self.spec.obs.width() && mask.len() == n_envs * flags;
+        let (n_envs, n_rows, flags) = (self.spec.n_envs, self.spec.n_rows(), self.spec.mask_width());
+        let fits = obs.len() == n_rows * self.spec.obs.width() && mask.len() == n_rows * flags;
         if !fits || saved.envs.len() != n_envs || saved.states.as_ref().is_ok_and(|states| states.len() != n_envs) {
             return Err(state_error(format!("its observations or environments are not those of `{}`", self.config.id)));
         }
@@ -87,10 +87,10 @@ impl GymVec {
             return last.clone();
         }
         let rows = |first: &str, next: &str, width: usize| {
-            let mut rows = vec![0.0; self.spec.n_envs * width];
-            for (env, row) in rows.chunks_exact_mut(width.max(1)).enumerate() {
-                let name = if self.slabs.flags(env) == 0 { next } else { first };
-                self.slabs.read(name, env..env + 1, row);
+            let mut rows = vec![0.0; self.spec.n_rows() * width];
+            for (i, row) in rows.chunks_exact_mut(width.max(1)).enumerate() {
+                let name = if self.slabs.flags(i) == 0 { next } else { first };
+                self.slabs.read(name, i..i + 1, row);
             }
             rows
         };

@@ -1,4 +1,5 @@
-"""The pipes of a worker, and its end. The files of this folder are one program, in the order pipes, spaces, worker."""
+"""The pipes of a worker, and its end. The files of this folder are one program, in the order pipes, spaces,
+worker, teams, main."""
 
 
 import os

@@ -72,24 +72,28 @@ def create(config):
     for module in config["import"]:
         import_named(module)
     kwargs = {"disable_env_checker": True, **config["kwargs"]}
+    env_id, limit = config["id"], config["max_episode_steps"]
+    if is_team(env_id):
+        kwargs = dict(config["kwargs"])
     if config["render"]:
         kwargs["render_mode"] = "rgb_array"
-    if config["max_episode_steps"] is not None:
-        kwargs["max_episode_steps"] = config["max_episode_steps"]
+    if limit is not None:
+        kwargs["max_episode_steps"] = limit
     wrappers = []
     for wrapper in config["wrappers"]:
         module, _, name = wrapper["name"].partition(":")
         wrappers.append((getattr(import_named(module), name), wrapper["kwargs"]))
-    if wrappers:
+    has_raw_rewards = bool(wrappers) and not is_team(env_id)
+    if has_raw_rewards:
         define_raw_rewards()
     for _ in range(*config["envs"]):
-        env = make(config["id"], kwargs)
-        if wrappers:
+        env = make_team(env_id, kwargs, limit) if is_team(env_id) else make(env_id, kwargs)
+        if has_raw_rewards:
             env = RawRewards(env)
         for wrapper, arguments in wrappers:
             env = wrapper(env, **arguments)
         ENVS.append(env)
-    return Worker(config["envs"][0], config["render"])
+    return (TeamWorker if is_team(env_id) else Worker)(config["envs"][0], config["render"], has_raw_rewards)
 
 
 def define_raw_rewards():
@@ -165,16 +169,20 @@ def refuse_render(reason):
 
 
 class Worker:
-    def __init__(self, first_env, renders):
+    # One agent without a name.
+    agents = [""]
+
+    def __init__(self, first_env, renders, has_raw_rewards):
         self.first_env = first_env
         self.renders = renders
+        self.has_raw_rewards = has_raw_rewards
         # A frame of the first environment at the end of its last episode, until its next step.
         self.frame = None
         # Index of the environment that is in use, for errors.
         self.at = 0
-        env = ENVS[0]
-        self.leaves = obs_leaves(env.observation_space, (), "")
-        self.actions = Actions(env.action_space)
+        obs_space, self.action_space = self.spaces_of(ENVS[0])
+        self.leaves = obs_leaves(obs_space, (), "")
+        self.actions = Actions(self.action_space)
         # Every environment is reset once before anything is known of masks and of saving.
         for self.at, env in enumerate(ENVS):
             obs, info = env.reset(seed=0)
@@ -183,6 +191,9 @@ class Worker:
         if renders:
             # An environment that cannot is found out before anything is written.
             self.render()
+
+    def spaces_of(self, env):
+        return env.observation_space, env.action_space
 
     @staticmethod
     def find_masks(env, info):
@@ -198,12 +209,14 @@ class Worker:
     def describe(self):
         env = ENVS[0]
         part = lambda name: [value for _, leaf in self.leaves for value in getattr(leaf, name)]
-        spec, shape = env.spec, self.shape()
+        spec, shape = getattr(env, "spec", None), self.shape()
         entry = str(spec.entry_point) if spec else ""
         return {
             # The place of a pixel is its name.
             "obs": {"names": [] if shape else part("names"), "low": part("low"), "high": part("high"), "shape": shape},
-            "action": self.actions.describe(env.action_space),
+            "action": self.actions.describe(self.action_space),
+            "n_agents": len(self.agents),
+            "has_raw_rewards": self.has_raw_rewards,
             "has_mask": self.mask_from is not None,
             "max_episode_steps": spec.max_episode_steps if spec else None,
             "is_gymnasium_s": entry.startswith("gymnasium.envs."),
@@ -249,14 +262,14 @@ class Worker:
     def attach(self, layout):
         """Maps the shared memory; rows of this worker only."""
         memory = np.memmap(layout["path"], dtype=np.uint8, mode="r+")
-        rows = slice(layout["first_row"], layout["first_row"] + len(ENVS))
 
         def slab(name, dtype):
-            offset, columns = layout[name]
-            size = layout["n_envs"] * columns * np.dtype(dtype).itemsize
+            offset, columns, rows_per_env = layout[name]
+            n_rows, first = layout["n_envs"] * rows_per_env, layout["first_env"] * rows_per_env
+            size = n_rows * columns * np.dtype(dtype).itemsize
             # A plain array: indexing a `memmap` is several times slower.
             whole = memory[offset : offset + size].view(np.ndarray).view(dtype)
-            return whole.reshape(layout["n_envs"], columns)[rows]
+            return whole.reshape(n_rows, columns)[first : first + len(ENVS) * rows_per_env]
 
         self.rows = slab("actions", np.float32 if self.actions.numbers else np.int64)
         self.seeds = slab("seeds", np.int64)[:, 0]
@@ -292,7 +305,7 @@ class Worker:
 
     def bind(self):
         self.loop = list(zip(range(len(ENVS)), [env.step for env in ENVS], self.next_obs))
-        self.raw = [raw_rewards_of(env) for env in ENVS] if self.raw_rewards.shape[1] else None
+        self.raw = [raw_rewards_of(env) for env in ENVS] if self.has_raw_rewards else None
 
     def step(self):
         # The parent has cleared the flags.
@@ -362,60 +375,3 @@ class Worker:
             ENVS[index].close()
             ENVS[index] = loaded
         self.bind()
-
-
-# ---- The loop
-
-
-def report(error, at):
-    text = f"{type(error).__name__}: {error}"
-    return {"kind": "raised", "message": text, "traceback": traceback.format_exc(), "env": at}
-
-
-def main():
-    # Ctrl-C ends the parent, which may still need the environments to finish its step.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
-    worker, count = None, 0
-    send(b"brasa-gym\n")
-    while True:
-        command, count = read(1), count + 1
-        number_of_reply = struct.pack("<I", count & 0xFFFFFFFF)
-        done = b"d" + number_of_reply
-        try:
-            if command == b"s":
-                worker.step()
-                send(done)
-            elif command == b"":
-                quit_worker()
-            elif command == b"r":
-                worker.reset()
-                send(done)
-            elif command == b"o":
-                worker.begin(struct.unpack("<Q", receive_body())[0])
-                send(done)
-            elif command == b"c":
-                config = json.loads(receive_body())
-                # For errors before there is a worker.
-                worker = None
-                worker = create(config)
-                send_body(b"h" + number_of_reply, json.dumps(worker.describe(), allow_nan=False).encode())
-            elif command == b"a":
-                worker.attach(json.loads(receive_body()))
-                send(done)
-            elif command == b"v":
-                send_body(b"v" + number_of_reply, worker.save())
-            elif command == b"p":
-                send_body(b"p" + number_of_reply, worker.picture())
-            elif command == b"l":
-                worker.load(receive_body())
-                send(done)
-            else:
-                raise RuntimeError(f"unknown command {command}")
-        except Exception as error:
-            at = worker.first_env + worker.at if worker is not None else None
-            told = {**error.report, "env": at} if isinstance(error, Refused) else report(error, at)
-            send_body(b"e" + number_of_reply, json.dumps(told).encode())
-
-
-main()

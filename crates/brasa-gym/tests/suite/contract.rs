@@ -7,7 +7,7 @@ use brasa_env::{
     BatchSlabs, EnvBatch, EnvSpec, Executor, MaskSpec, Space, check_env, execute, named_rng, random_actions,
 };
 use brasa_gym::{GymConfig, GymVec, PyValue};
-use common::{config, has_package, own, play, python, script};
+use common::{config, has_package, own, play, python, script, team};
 use ndarray::Array2;
 
 fn check(config: &GymConfig, n_steps: usize) {
@@ -50,11 +50,46 @@ fn spaces_of_every_kind() {
 }
 
 #[test]
+fn teams() {
+    if python().is_none() {
+        return;
+    }
+    check(&team(&[]), 60);
+    let batch = GymVec::new(&team(&[("masked", PyValue::Bool(false))]), 0..2).expect("the environments start");
+    let EnvSpec { n_agents, mask, action, obs, truncation_interval, .. } = batch.spec();
+    assert_eq!((*n_agents, *mask, action, *truncation_interval), (3, None, &Space::Discrete(3), 1));
+    assert_eq!(obs.names(), ["energy_0", "lane_0", "lane_1", "lane_2"]);
+}
+
+/// A runner who has left observes zeros, has no rewards, and may do anything; its row ends with those of the others.
+#[test]
+fn who_leaves_keeps_a_row() {
+    if python().is_none() {
+        return;
+    }
+    let mut batch = GymVec::new(&team(&[]), 0..4).expect("the environments start");
+    let (seen, _) = play(&mut batch, 2, 60).expect("they run");
+    let (mut n_gone, mut n_cut) = (0, 0);
+    for slabs in &seen[1..] {
+        for row in 0..12 {
+            assert_eq!(slabs.episode_end(row), slabs.episode_end(row / 3 * 3), "a team ends together");
+            n_cut += usize::from(slabs.truncated[row]);
+            if slabs.next_obs.row(row).iter().all(|number| *number == 0.0) {
+                assert!(slabs.reward[row] == 0.0 && !slabs.truncated[row]);
+                assert!(slabs.next_mask.row(row).iter().all(|legal| *legal == 1.0));
+                n_gone += 1;
+            }
+        }
+    }
+    assert!(n_gone > 10 && n_cut > 2, "{n_gone} rows of runners who left, {n_cut} were cut");
+}
+
+#[test]
 fn results_do_not_depend_on_workers_and_ranges() {
     if python().is_none() {
         return;
     }
-    for settings in [config("CartPole-v1"), own("brasa/Rooms-v0", &[])] {
+    for settings in [config("CartPole-v1"), own("brasa/Rooms-v0", &[]), team(&[])] {
         let run = |n_workers| {
             let config = GymConfig { n_workers: Some(n_workers), ..settings.clone() };
             let mut batch = GymVec::new(&config, 3..10).expect("the environments start");

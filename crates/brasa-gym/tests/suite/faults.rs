@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use brasa_env::{BatchSlabs, EnvBatch};
-use brasa_gym::{GymConfig, GymVec};
-use common::{config, error_of, own, play, python, script};
+use brasa_gym::{GymConfig, GymVec, PyValue};
+use common::{config, error_of, own, play, python, script, team};
 use ndarray::Array2;
 
 fn faulty(fault: &str) -> GymConfig {
@@ -92,6 +92,29 @@ fn ids_and_spaces_that_are_refused() {
     assert_has(&refused(&faulty("make")), &["`brasa/Faulty-v0`: make raised ValueError: no such room", "Traceback"]);
     let error = GymVec::new(&config("CartPole-v1"), 3..3).expect_err("a batch of nothing").to_string();
     assert_eq!(error, "`n_envs` must be at least 1, got 0");
+}
+
+#[test]
+fn teams_that_are_refused() {
+    if python().is_none() {
+        return;
+    }
+    let fault = |name: &str| team(&[("fault", PyValue::Text(name.into()))]);
+    assert_has(
+        &refused(&fault("spaces")),
+        &["`ann` and `eve` have different spaces (`observation_space`)", "pad them"],
+    );
+    let limited = GymConfig { max_episode_steps: Some(5), ..team(&[]) };
+    assert_has(&refused(&limited), &["`max_episode_steps` must be left out", "`max_cycles`"]);
+    let unknown = GymConfig { id: "json:parallel_env".into(), ..team(&[]) };
+    assert_has(&refused(&unknown), &["the module `json` has no function `parallel_env`"]);
+    let missing = GymConfig { id: "no_such_package.tag:parallel_env".into(), ..team(&[]) };
+    assert_has(&refused(&missing), &["no_such_package"]);
+    assert_has(&error_of(&fault("nan")), &["observation `energy_0`", "NaN"]);
+    // A state of one team is none of another.
+    let saved = GymVec::new(&team(&[]), 0..2).expect("the environments start").save();
+    let mut other = GymVec::new(&team(&[("masked", PyValue::Bool(false))]), 0..2).expect("the environments start");
+    assert_has(&other.load(&saved).expect_err("it is another team").to_string(), &["it is of the environment"]);
 }
 
 #[test]

@@ -1,13 +1,14 @@
-//! Every number equals that of Gymnasium alone, with the same seeds and actions.
+//! Every number equals that of Gymnasium or PettingZoo alone, with the same seeds and actions.
 
 use crate::common;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use brasa_env::{BatchSlabs, Split};
+use brasa_env::{BatchSlabs, EnvBatch, Split};
 use brasa_gym::{GymConfig, GymVec, episode_seed};
-use common::{config, has_package, own, play, python};
+use common::{config, has_package, own, play, python, team};
+use ndarray::s;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -16,8 +17,8 @@ struct Recorded {
     steps: Vec<RecordedStep>,
 }
 
-/// Observation before a reset, after it, reward, terminated, truncated.
-type RecordedStep = (Vec<f32>, Vec<f32>, f32, bool, bool);
+/// Observation before a reset, after it, and reward, terminated and truncated of each agent.
+type RecordedStep = (Vec<f32>, Vec<f32>, Vec<f32>, Vec<bool>, Vec<bool>);
 
 const FIRST_ENV: usize = 2;
 const N_ENVS: usize = 3;
@@ -26,8 +27,9 @@ fn compare(config: &GymConfig, n_steps: usize, n_ends: usize) {
     let seed = 11;
     let mut batch = GymVec::new(config, FIRST_ENV..FIRST_ENV + N_ENVS).expect("the environments start");
     let (seen, actions) = play(&mut batch, seed, n_steps).expect("they run");
+    let n_agents = batch.spec().n_agents;
     drop(batch);
-    let ends = seen[1..].iter().flat_map(|slabs| (0..N_ENVS).map(|env| slabs.episode_end(env)));
+    let ends = seen[1..].iter().flat_map(|slabs| (0..N_ENVS).map(|env| slabs.episode_end(env * n_agents)));
     let ends = ends.filter(|end| *end).count();
     assert!(ends >= n_ends, "{}: {ends} episodes ended", config.id);
 
@@ -45,7 +47,8 @@ fn compare(config: &GymConfig, n_steps: usize, n_ends: usize) {
     let recorded = record(config, &task.to_string());
     assert_eq!(recorded.len(), N_ENVS);
     for (env, recorded) in recorded.iter().enumerate() {
-        let row = |slabs: &ndarray::Array2<f32>| slabs.row(env).to_vec();
+        let of_env = || env * n_agents..(env + 1) * n_agents;
+        let row = |slabs: &ndarray::Array2<f32>| slabs.slice(s![of_env(), ..]).iter().copied().collect::<Vec<_>>();
         assert_eq!(row(&seen[0].obs), recorded.first, "{}, environment {env}, reset", config.id);
         for (step, (slabs, (before, after, reward, terminated, truncated))) in
             seen[1..].iter().zip(&recorded.steps).enumerate()
@@ -54,8 +57,9 @@ fn compare(config: &GymConfig, n_steps: usize, n_ends: usize) {
             let BatchSlabs { obs, next_obs, .. } = slabs;
             assert_eq!(&row(next_obs), before, "{place}: `next_obs`");
             assert_eq!(&row(obs), after, "{place}: `obs`");
-            assert_eq!(slabs.reward[env], *reward, "{place}: reward");
-            assert_eq!((slabs.terminated[env], slabs.truncated[env]), (*terminated, *truncated), "{place}: flags");
+            assert_eq!(slabs.reward.slice(s![of_env()]).to_vec(), *reward, "{place}: rewards");
+            assert_eq!(slabs.terminated.slice(s![of_env()]).to_vec(), *terminated, "{place}: terminated");
+            assert_eq!(slabs.truncated.slice(s![of_env()]).to_vec(), *truncated, "{place}: truncated");
         }
     }
 }
@@ -118,6 +122,18 @@ fn spaces_of_every_kind() {
     }
     compare(&own("brasa/Rooms-v0", &[]), 80, 10);
     compare(&own("brasa/Masked-v0", &[]), 80, 10);
+}
+
+#[test]
+fn teams() {
+    if python().is_none() {
+        return;
+    }
+    compare(&team(&[]), 150, 20);
+    if has_package("mpe2") {
+        compare(&config("mpe2.simple_spread_v3:parallel_env"), 60, 6);
+        compare(&config("mpe2.simple_reference_v3:parallel_env"), 60, 6);
+    }
 }
 
 fn limit(steps: i64) -> std::collections::BTreeMap<String, brasa_gym::PyValue> {

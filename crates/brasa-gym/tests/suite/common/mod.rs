@@ -44,6 +44,12 @@ pub fn config(id: &str) -> GymConfig {
     GymConfig { python: Some(python), timeout_secs: 60.0, ..GymConfig::new(id) }
 }
 
+/// Settings of the team of `tests/python`.
+pub fn team(kwargs: &[(&str, PyValue)]) -> GymConfig {
+    let kwargs = kwargs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    GymConfig { kwargs, ..config(&format!("{}:parallel_env", script("brasa_gym_teams.py"))) }
+}
+
 /// Settings of an environment of `tests/python`.
 pub fn own(id: &str, kwargs: &[(&str, &str)]) -> GymConfig {
     let kwargs = kwargs.iter().map(|(key, value)| ((*key).to_owned(), PyValue::Text((*value).to_owned()))).collect();
@@ -61,7 +67,7 @@ pub fn play(
     let mut slabs = BatchSlabs::new(&spec);
     batch.reset(seed, &mut slabs)?;
     let (mut seen, mut taken) = (vec![slabs.clone()], Vec::new());
-    let mut actions = Array2::zeros((spec.n_envs, spec.action.width()));
+    let mut actions = Array2::zeros((spec.n_rows(), spec.action.width()));
     for _ in 0..n_steps {
         random_actions(&spec, slabs.mask.view(), &mut actions, &mut rng)?;
         batch.step(actions.view(), &mut slabs)?;
@@ -82,7 +88,7 @@ pub fn error_of(config: &GymConfig) -> String {
     let mut slabs = BatchSlabs::new(batch.spec());
     let begin = std::time::Instant::now();
     assert_eq!(batch.reset(1, &mut slabs).expect_err("the batch has failed").to_string(), error);
-    let actions = Array2::zeros((2, batch.spec().action.width()));
+    let actions = Array2::zeros((batch.spec().n_rows(), batch.spec().action.width()));
     assert_eq!(batch.step(actions.view(), &mut slabs).expect_err("the batch has failed").to_string(), error);
     assert_eq!(batch.restart(0, &mut slabs).expect_err("the batch has failed").to_string(), error);
     drop(batch.save());
