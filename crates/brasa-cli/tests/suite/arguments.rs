@@ -134,12 +134,20 @@ fn every_command_is_quiet_colored_and_completed_as_asked() {
 }
 
 #[test]
-fn baselines_play_as_many_episodes_as_asked() {
+fn as_many_episodes_are_played_as_asked() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = small_experiment(dir.path());
-    let output = succeed(&["baseline", arg(&config), "--episodes", "3", "--json"]);
-    let document: serde_json::Value = serde_json::from_str(&output).expect("it is JSON");
-    assert_eq!(document["controllers"]["rule-based"]["n_episodes"], 3);
+    let run_dir = dir.path().join("run");
+    for (args, controller) in [
+        (&["baseline", arg(&config)][..], "rule-based"),
+        (&["train", arg(&config), "--steps", "256", "--out", arg(&run_dir)][..], "trained"),
+    ] {
+        let output = succeed(&[args, &["--episodes", "3", "--json"]].concat());
+        let document: serde_json::Value = serde_json::from_str(&output).expect("it is JSON");
+        assert_eq!(document["controllers"][controller]["n_episodes"], 3, "{args:?}");
+    }
+    let refused = run(&["train", arg(&config), "--episodes", "0"]);
+    assert_eq!(refused.status.code(), Some(2));
 }
 
 #[test]
