@@ -107,8 +107,59 @@ fn interfaces(directory: &Path) -> Result<BTreeMap<String, String>, String> {
             .omit_auto_derived_impls(true)
             .build()
             .map_err(|error| format!("{name}: {error}"))?;
-        let lines = api.items().map(|item| format!("{item}\n"));
+        let lines = api.items().map(|item| sorted_bindings(&item.to_string()) + "\n");
         found.insert(name.replace('_', "-"), lines.collect());
     }
     Ok(found)
+}
+
+/// A line with the types that a trait's arguments bind, such as `Obs = f32`, in alphabetical order: rustdoc writes them in an order that differs
+/// from one build to the next.
+fn sorted_bindings(line: &str) -> String {
+    let Some((before, rest)) = line.split_once('<') else { return line.to_owned() };
+    let (mut depth, mut end, mut parts, mut last) = (0_i32, rest.len(), vec![String::new()], ' ');
+    for (i, c) in rest.char_indices() {
+        match c {
+            '<' | '(' | '[' => depth += 1,
+            // The end of an arrow closes nothing.
+            '>' if last == '-' => {}
+            '>' if depth == 0 => {
+                end = i;
+                break;
+            }
+            '>' | ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        last = c;
+        match parts.last_mut() {
+            Some(part) if c != ',' || depth > 0 => part.push(c),
+            _ => parts.push(String::new()),
+        }
+    }
+    let mut parts: Vec<String> = parts.iter().map(|part| sorted_bindings(part.trim())).collect();
+    let is_binding = |part: &String| part.split(['<', '(']).next().is_some_and(|name| name.contains(" = "));
+    // Arguments without a name come first and keep their order.
+    parts.sort_by_key(|part| if is_binding(part) { part.clone() } else { String::new() });
+    format!("{before}<{}{}", parts.join(", "), rest[end..].chars().next().map_or(String::new(), String::from))
+        + &sorted_bindings(rest.get(end + 1..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bindings_are_sorted_and_nothing_else_changes() {
+        let one = "pub fn M::erase(self) -> Box<dyn Net<T, Obs = Vec<u8, A>, Extra = (f32, u8), Action = [f32; 2]>> where B: Fn(u8) -> u8";
+        let other = "pub fn M::erase(self) -> Box<dyn Net<T, Action = [f32; 2], Extra = (f32, u8), Obs = Vec<u8, A>>> where B: Fn(u8) -> u8";
+        assert_eq!(sorted_bindings(one), other);
+        assert_eq!(sorted_bindings(other), other);
+        for line in [
+            "pub fn f<F: Fn(&str) -> Result<(), E>, const N: usize>(x: [f32; N], f: F) -> Option<F>",
+            "pub fn core::cmp::Ord::max(a: u8) -> bool",
+            "pub const X: u8 = 3",
+        ] {
+            assert_eq!(sorted_bindings(line), line);
+        }
+    }
 }
