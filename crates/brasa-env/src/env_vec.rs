@@ -4,13 +4,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use ndarray::ArrayView2;
+use ndarray::{ArrayView2, Axis};
 
 use crate::members::Members;
-use crate::{
-    Autoreset, BatchSlabs, Ending, Env, EnvBatch, EnvError, EnvRng, EnvSpec, MaskSpec, MultiAgentEnv, StateTag, Step,
-    StepOut, View, field,
-};
+use crate::{Autoreset, BatchSlabs, Env, EnvBatch, EnvError, EnvSpec, MaskSpec, MultiAgentEnv, StateTag, Step, field};
 
 /// `n` environments of one type, stepped on the calling thread: one after the other, or together by [`Env::together`].
 ///
@@ -42,9 +39,7 @@ impl<E: Env> EnvVec<E> {
         let first_env = envs.start;
         let (envs, spec) = made(envs, make, spec_of)?;
         let batch = E::together(&envs, first_env, &spec);
-        Ok(Self::of(
-            batch.unwrap_or_else(|| one_by_one(envs.into_iter().map(Alone).collect(), first_env, spec, tag::<E>())),
-        ))
+        Ok(Self::of(batch.unwrap_or_else(|| Box::new(Singles(Members::new(envs, first_env, spec, tag::<E>()))))))
     }
 }
 
@@ -71,7 +66,8 @@ impl<E: MultiAgentEnv> EnvVec<E> {
     pub fn multi_agent(envs: Range<usize>, make: impl FnMut(usize) -> E) -> Result<Self, EnvError> {
         let first_env = envs.start;
         let (envs, spec) = made(envs, make, E::spec)?;
-        Ok(Self::of(one_by_one(envs, first_env, spec, StateTag::of::<E>(E::STATE_VERSION))))
+        let members = Members::new(envs, first_env, spec, StateTag::of::<E>(E::STATE_VERSION));
+        Ok(Self::of(Box::new(Autoreset::new(members))))
     }
 }
 
@@ -126,10 +122,6 @@ fn made<E>(
     Ok((envs, spec))
 }
 
-fn one_by_one<E: MultiAgentEnv>(envs: Vec<E>, first_env: usize, spec: EnvSpec, tag: StateTag) -> Box<dyn EnvBatch> {
-    Box::new(Autoreset::new(Members::new(envs, first_env, spec, tag)))
-}
-
 /// The tag of saved states of environments of type `E`.
 pub(crate) fn tag<E: Env>() -> StateTag {
     StateTag::of::<E>(E::STATE_VERSION)
@@ -146,44 +138,67 @@ fn spec_of<E: Env>(env: &E) -> EnvSpec {
     }
 }
 
-/// A team of one agent.
-struct Alone<E>(E);
+/// Environments of one agent, stepped one after the other. Simulations have views of several agents, which take longer than a step of small rules.
+struct Singles<E>(Members<E>);
 
-impl<E: Env> Alone<E> {
-    fn write_mask(&self, mask: &mut [f32]) {
-        if !mask.is_empty() {
-            self.0.mask(mask.into());
-        }
+impl<E: Env> Singles<E> {
+    fn begin(&mut self, index: usize, episode: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        let has_mask = self.0.spec.mask.is_some();
+        self.0.begin(index, episode, |env, rng| {
+            env.reset(rng, out.obs.row_mut(index));
+            if has_mask {
+                env.mask(out.mask.row_mut(index));
+            }
+        })
     }
 }
 
-impl<E: Env> MultiAgentEnv for Alone<E> {
-    type State = E::State;
-
-    const STATE_VERSION: u32 = E::STATE_VERSION;
-
-    fn spec(&self) -> EnvSpec {
-        spec_of(&self.0)
+impl<E: Env> EnvBatch for Singles<E> {
+    fn spec(&self) -> &EnvSpec {
+        &self.0.spec
     }
 
-    fn reset(&mut self, rng: &mut EnvRng, view: View<'_>) {
-        self.0.reset(rng, view.obs.into());
-        self.write_mask(view.mask);
+    fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.0.seed = seed;
+        (0..self.n_envs()).try_for_each(|index| self.begin(index, 0, out))
     }
 
-    fn step(&mut self, actions: &[f32], rng: &mut EnvRng, next: View<'_>, out: StepOut<'_>) -> Ending {
-        let Step { reward, terminated, truncated } = self.0.step(actions.into(), rng, next.obs.into());
-        out.reward[0] = reward;
-        self.0.info(out.info.into());
-        self.write_mask(next.mask);
-        Ending::of(terminated, truncated)
+    fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        assert_eq!(actions.dim(), (self.n_envs(), self.0.spec.action.width()), "shape of the actions");
+        let has_mask = self.0.spec.mask.is_some();
+        for index in 0..self.n_envs() {
+            let Step { reward, terminated, truncated } = self.0.guarded(index, |member| {
+                let step =
+                    member.env.step(actions.index_axis(Axis(0), index), &mut member.rng, out.next_obs.row_mut(index));
+                member.env.info(out.info.row_mut(index));
+                if has_mask {
+                    member.env.mask(out.next_mask.row_mut(index));
+                }
+                member.step += 1;
+                step
+            })?;
+            out.reward[index] = reward;
+            out.terminated[index] = terminated;
+            out.truncated[index] = truncated;
+            if terminated || truncated {
+                self.restart(index, out)?;
+            } else {
+                out.obs.row_mut(index).assign(&out.next_obs.row(index));
+                out.mask.row_mut(index).assign(&out.next_mask.row(index));
+            }
+        }
+        Ok(())
     }
 
-    fn state(&self) -> E::State {
-        self.0.state()
+    fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
+        self.begin(env, self.0.members[env].episode + 1, out)
     }
 
-    fn set_state(&mut self, state: E::State) {
-        self.0.set_state(state);
+    fn save(&self) -> Vec<u8> {
+        self.0.saved(E::state)
+    }
+
+    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
+        self.0.restore(bytes, E::set_state)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{Ending, EnvError, EnvRng, EnvSpec, MultiAgentEnv, Simulation, StateTag, StepOut, View, episode_rng};
@@ -9,19 +10,19 @@ use crate::{Ending, EnvError, EnvRng, EnvSpec, MultiAgentEnv, Simulation, StateT
 /// Environments that are stepped one after the other.
 #[derive(Debug)]
 pub(crate) struct Members<E> {
-    members: Vec<Member<E>>,
+    pub(crate) members: Vec<Member<E>>,
     first_env: usize,
-    seed: u64,
-    spec: EnvSpec,
+    pub(crate) seed: u64,
+    pub(crate) spec: EnvSpec,
     tag: StateTag,
 }
 
 #[derive(Debug)]
-struct Member<E> {
-    env: E,
-    rng: EnvRng,
-    episode: u64,
-    step: u64,
+pub(crate) struct Member<E> {
+    pub(crate) env: E,
+    pub(crate) rng: EnvRng,
+    pub(crate) episode: u64,
+    pub(crate) step: u64,
 }
 
 /// Saved state of one environment.
@@ -33,7 +34,7 @@ pub(crate) struct Saved<S> {
     pub(crate) step: u64,
 }
 
-impl<E: MultiAgentEnv> Members<E> {
+impl<E> Members<E> {
     /// Environments with the global indices from `first_env` on. Saved states have `tag`.
     pub(crate) fn new(envs: Vec<E>, first_env: usize, spec: EnvSpec, tag: StateTag) -> Self {
         let member = |(i, env)| Member { env, rng: episode_rng(0, (first_env + i) as u64, 0), episode: 0, step: 0 };
@@ -41,7 +42,8 @@ impl<E: MultiAgentEnv> Members<E> {
     }
 
     /// Runs `body` on one environment; a panic becomes an error with its location.
-    fn guarded<T>(&mut self, index: usize, body: impl FnOnce(&mut Member<E>) -> T) -> Result<T, EnvError> {
+    #[inline(always)]
+    pub(crate) fn guarded<T>(&mut self, index: usize, body: impl FnOnce(&mut Member<E>) -> T) -> Result<T, EnvError> {
         let member = &mut self.members[index];
         // The state after a panic is not used again: the batch must be reset first.
         catch_unwind(AssertUnwindSafe(|| body(member))).map_err(|panic| EnvError::Panicked {
@@ -51,6 +53,46 @@ impl<E: MultiAgentEnv> Members<E> {
             step: self.members[index].step,
             message: panic_message(panic.as_ref()),
         })
+    }
+
+    /// Runs the start of an episode of one environment.
+    pub(crate) fn begin(
+        &mut self,
+        index: usize,
+        episode: u64,
+        body: impl FnOnce(&mut E, &mut EnvRng),
+    ) -> Result<(), EnvError> {
+        let (seed, env) = (self.seed, (self.first_env + index) as u64);
+        self.guarded(index, |member| {
+            (member.episode, member.step) = (episode, 0);
+            member.rng = episode_rng(seed, env, episode);
+            body(&mut member.env, &mut member.rng);
+        })
+    }
+
+    /// The saved environments, with the state that `state` gives.
+    pub(crate) fn saved<S: Serialize>(&self, state: impl Fn(&E) -> S) -> Vec<u8> {
+        let saved =
+            |m: &Member<E>| Saved { state: state(&m.env), rng: m.rng.clone(), episode: m.episode, step: m.step };
+        let saved: Vec<_> = self.members.iter().map(saved).collect();
+        self.tag.encode(self.members.len(), &(self.seed, saved))
+    }
+
+    /// Restores saved environments.
+    pub(crate) fn restore<S: DeserializeOwned>(
+        &mut self,
+        bytes: &[u8],
+        set_state: impl Fn(&mut E, S),
+    ) -> Result<(), EnvError> {
+        let (seed, saved): (u64, Vec<Saved<S>>) = self.tag.decode(self.members.len(), bytes)?;
+        self.seed = seed;
+        for (member, saved) in self.members.iter_mut().zip(saved) {
+            set_state(&mut member.env, saved.state);
+            member.rng = saved.rng;
+            member.episode = saved.episode;
+            member.step = saved.step;
+        }
+        Ok(())
     }
 }
 
@@ -68,12 +110,7 @@ impl<E: MultiAgentEnv> Simulation for Members<E> {
     }
 
     fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError> {
-        let (seed, index) = (self.seed, (self.first_env + env) as u64);
-        self.guarded(env, |member| {
-            (member.episode, member.step) = (episode, 0);
-            member.rng = episode_rng(seed, index, episode);
-            member.env.reset(&mut member.rng, view);
-        })
+        self.begin(env, episode, |env, rng| env.reset(rng, view))
     }
 
     fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
@@ -85,24 +122,11 @@ impl<E: MultiAgentEnv> Simulation for Members<E> {
     }
 
     fn save(&self) -> Vec<u8> {
-        let saved: Vec<_> = self
-            .members
-            .iter()
-            .map(|m| Saved { state: m.env.state(), rng: m.rng.clone(), episode: m.episode, step: m.step })
-            .collect();
-        self.tag.encode(self.members.len(), &(self.seed, saved))
+        self.saved(E::state)
     }
 
     fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let (seed, saved): (u64, Vec<Saved<E::State>>) = self.tag.decode(self.members.len(), bytes)?;
-        self.seed = seed;
-        for (member, saved) in self.members.iter_mut().zip(saved) {
-            member.env.set_state(saved.state);
-            member.rng = saved.rng;
-            member.episode = saved.episode;
-            member.step = saved.step;
-        }
-        Ok(())
+        self.restore(bytes, E::set_state)
     }
 }
 
