@@ -1,4 +1,4 @@
-//! Three agents with one policy: boats on a line take a buoy each, and all are paid by what the team covers.
+//! Three agents with one policy: boats on a line take a buoy each. A reward is minus the number of buoys without a boat, for all boats.
 //!
 //! `cargo run --release -p brasa-examples --example own_team`; a number after `--` replaces the 100,000 steps.
 
@@ -61,7 +61,7 @@ impl MultiAgentEnv for Harbor {
     }
 }
 
-/// The first boat from the left takes the first buoy, and so on: together, no ways are shorter.
+/// The first boat from the left takes the first buoy, and so on: no other order has a shorter sum of ways.
 fn in_order(view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
     for (row, mut action) in view.obs.rows().into_iter().zip(actions.rows_mut()) {
         let is_before = |(boat, way): (usize, &f32)| *way < 0.0 || (*way == 0.0 && (boat as f32) < row[0]);

@@ -199,8 +199,8 @@ impl<E: Env> Scenario for Classic<E> {
         find_baseline(&self.baselines(), name)?;
         match (name, self.bound) {
             (RANDOM, _) => {
-                let action = (self.make)().action_space();
-                let mut random = RandomController::new(&action, evaluation.seed, evaluation.episodes.clone());
+                let batch = self.batch(0..1)?;
+                let mut random = RandomController::new(batch.spec(), evaluation.seed, evaluation.episodes.clone());
                 evaluate_by_playing(self, Who::Controller(&mut random), evaluation)
             }
             (BOUND, Some(bound)) => {

@@ -78,7 +78,7 @@ pub trait Simulation: Send {
     /// Steps an environment with the actions of its agents, `[n_agents * action width]`, and writes the observations after the step.
     ///
     /// # Errors
-    /// [`EnvError::Argument`] for actions that mean nothing.
+    /// [`EnvError::Argument`] for actions that mean nothing, [`EnvError::Panicked`] if code that the simulation calls panics.
     fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError>;
 
     /// The complete state for a resume; see [`crate::StateTag`].

@@ -138,7 +138,8 @@ fn spec_of<E: Env>(env: &E) -> EnvSpec {
     }
 }
 
-/// Environments of one agent, stepped one after the other. Simulations have views of several agents, which take longer than a step of small rules.
+/// Environments of one agent, stepped one after the other. This loop has no views of several agents: they take longer than a step of a small
+/// environment.
 struct Singles<E>(Members<E>);
 
 impl<E: Env> Singles<E> {

@@ -1,4 +1,4 @@
-//! Environments that have their own memory, as a simulation of all of them.
+//! Environments with their own memory: random streams, panics and saved states of a batch of them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -55,7 +55,7 @@ impl<E> Members<E> {
         })
     }
 
-    /// Runs the start of an episode of one environment.
+    /// Starts an episode of one environment by `body`, with the random stream of this episode.
     pub(crate) fn begin(
         &mut self,
         index: usize,

@@ -7,10 +7,10 @@ use crate::{Ending, EnvRng, EnvSpec, StepOut, View};
 /// An environment on the host in which several agents act at the same time.
 ///
 /// Each agent has a row of observations, actions, masks and rewards, in the same order at every step; [`crate::Env`] is the form for one agent.
-/// [`crate::EnvVec::multi_agent`] makes a batch of such environments. A learner without a word about teams trains it: all agents then share one
+/// [`crate::EnvVec::multi_agent`] makes a batch of such environments. Every learner for one agent trains such a batch; all agents then share one
 /// policy.
 ///
-/// All agents end an episode together. An agent that leaves before keeps its row until then: it observes constant numbers, its actions have no
+/// All agents end an episode together. An agent that leaves earlier keeps its row until the end: it observes constant numbers, its actions have no
 /// effect, and its rewards are 0 (Yu et al. 2022, "death masking").
 ///
 /// ```

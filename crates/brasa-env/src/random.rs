@@ -5,11 +5,11 @@ use std::ops::Range;
 use ndarray::ArrayViewMut2;
 use rand::RngExt;
 
-use crate::{BatchSlabs, Controller, EnvError, EnvRng, Space, named_rng};
+use crate::{BatchSlabs, Controller, EnvError, EnvRng, EnvSpec, Space, named_rng};
 
-/// Uniformly random legal actions, for a batch with one agent per environment and a flag per action.
+/// Uniformly random legal actions, for a batch with a flag per action.
 ///
-/// Each environment has its own random stream, so that its episode does not depend on others in the batch. Numbers without a bound
+/// Each agent of each environment has its own random stream, so that an episode does not depend on others in the batch. Numbers without a bound
 /// are drawn from -1000 to 1000.
 ///
 /// ```
@@ -20,7 +20,7 @@ use crate::{BatchSlabs, Controller, EnvError, EnvRng, Space, named_rng};
 ///
 /// // `Walk` goes on a line from 3 to the goal at 0. Each step has a reward of -1.
 /// let mut batch = TimeLimit::new(EnvVec::new(0..8, |_| Walk(0.0))?, 20)?;
-/// let mut random = RandomController::new(&batch.spec().action, 0, 0..8);
+/// let mut random = RandomController::new(batch.spec(), 0, 0..8);
 /// let episodes = play_episodes(&mut batch, &mut random, 0, 0)?;
 /// assert!(episodes.iter().all(|(episode, _)| (3..=20).contains(&episode.length)));
 /// # Ok::<(), brasa_env::EnvError>(())
@@ -32,9 +32,11 @@ pub struct RandomController {
 }
 
 impl RandomController {
-    /// For the environments with the global indices `envs` and `seed`, one per row of the batch.
-    pub fn new(action: &Space, seed: u64, envs: Range<u64>) -> Self {
-        Self { action: action.clone(), rngs: envs.map(|env| named_rng(seed, "controller", env)).collect() }
+    /// For environments like those of `spec` with the global indices `envs`, and `seed`.
+    pub fn new(spec: &EnvSpec, seed: u64, envs: Range<u64>) -> Self {
+        let n_agents = spec.n_agents as u64;
+        let rows = envs.start * n_agents..envs.end * n_agents;
+        Self { action: spec.action.clone(), rngs: rows.map(|row| named_rng(seed, "controller", row)).collect() }
     }
 }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use brasa_env::{
-    Baseline, BaselineKind, EnvBatch, EnvError, Evaluation, Frame, Outcome, RandomController, RenderedEnv, Scenario,
-    Shown, Space, Split, Who, evaluate_by_playing, find_baseline,
+    Baseline, BaselineKind, EnvBatch, EnvError, EnvSpec, Evaluation, Frame, Outcome, RandomController, RenderedEnv,
+    Scenario, Shown, Split, Who, evaluate_by_playing, find_baseline,
 };
 
 use crate::{GymConfig, GymVec};
@@ -30,8 +30,8 @@ const RANDOM: &str = "random";
 #[derive(Debug)]
 pub struct Gymnasium {
     config: GymConfig,
-    /// The space of actions and the number of agents, after the first environments were made.
-    actions: OnceLock<(Space, u64)>,
+    /// The constants of the environments, after the first ones were made.
+    spec: OnceLock<EnvSpec>,
 }
 
 impl Gymnasium {
@@ -41,7 +41,7 @@ impl Gymnasium {
     /// [`EnvError::Argument`] for invalid settings.
     pub fn new(config: GymConfig) -> Result<Self, EnvError> {
         config.validate()?;
-        Ok(Self { config, actions: OnceLock::new() })
+        Ok(Self { config, spec: OnceLock::new() })
     }
 
     /// The settings.
@@ -55,7 +55,7 @@ impl Gymnasium {
     /// As [`GymVec::new`].
     pub fn batch(&self, split: Split, envs: Range<usize>) -> Result<GymVec, EnvError> {
         let batch = GymVec::for_split(&self.config, envs, split)?;
-        self.actions.get_or_init(|| (batch.spec().action.clone(), batch.spec().n_agents as u64));
+        self.spec.get_or_init(|| batch.spec().clone());
         Ok(batch)
     }
 }
@@ -78,12 +78,11 @@ impl Scenario for Gymnasium {
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
         let Who::Baseline(name) = who else { return evaluate_by_playing(self, who, evaluation) };
         find_baseline(&self.baselines(), name)?;
-        if self.actions.get().is_none() {
-            self.batch(Split::Evaluation, 0..1)?;
-        }
-        let (action, n) = self.actions.get().expect("a batch was made");
-        let Range { start, end } = evaluation.episodes;
-        let mut random = RandomController::new(action, evaluation.seed, start * n..end * n);
+        let spec = match self.spec.get() {
+            Some(spec) => spec,
+            None => &self.batch(Split::Evaluation, 0..1)?.spec().clone(),
+        };
+        let mut random = RandomController::new(spec, evaluation.seed, evaluation.episodes.clone());
         evaluate_by_playing(self, Who::Controller(&mut random), evaluation)
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use brasa_env::{
     Autoreset, Baseline, BaselineKind, BatchSlabs, Curve, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
-    Measured, Outcome, RandomController, Scenario, Space, Split, Who, evaluate_by_playing,
+    Measured, Outcome, RandomController, Scenario, Split, Who, evaluate_by_playing,
 };
 
 use super::{CONTACT_FORCE, DAMPING, INFO, STEP, SpreadBatch, SpreadConfig, SpreadSimulation, THRUST, TOUCH};
@@ -132,8 +132,8 @@ impl Scenario for Spread {
                 Ok((0..envs.len()).map(outcome).collect())
             }
             Who::Baseline(RANDOM) => {
-                let (n, Range { start, end }) = (self.config.n_agents as u64, evaluation.episodes.clone());
-                let mut random = RandomController::new(&Space::Discrete(5), evaluation.seed, start * n..end * n);
+                let batch = self.batch(0..1);
+                let mut random = RandomController::new(batch.spec(), evaluation.seed, evaluation.episodes.clone());
                 evaluate_by_playing(self, Who::Controller(&mut random), evaluation)
             }
             _ => evaluate_by_playing(self, who, evaluation),

@@ -105,7 +105,7 @@ fn cart_poles(n_envs: usize, are_equal: bool) -> EnvVec<CartPole> {
 fn saved_states_are_those_of_single_environments() {
     let mut batches = [cart_poles(70, true), cart_poles(70, false)];
     let mut slabs = batches.each_ref().map(|batch| BatchSlabs::new(batch.spec()));
-    let mut random = batches.each_ref().map(|batch| RandomController::new(&batch.spec().action, 1, 0..70));
+    let mut random = batches.each_ref().map(|batch| RandomController::new(batch.spec(), 1, 0..70));
     let mut saved = Vec::new();
     for i in 0..2 {
         batches[i].reset(4, &mut slabs[i]).expect("it starts");

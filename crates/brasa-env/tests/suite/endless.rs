@@ -1,7 +1,7 @@
 //! An environment whose episodes never end: an evaluation is an error, not a program that never returns.
 
 use brasa_env::wrappers::TimeLimit;
-use brasa_env::{Env, EnvError, EnvRng, EnvVec, MAX_EPISODE_STEPS, RandomController, Space, Step, play_episodes};
+use brasa_env::{Env, EnvBatch, EnvError, EnvRng, EnvVec, MAX_EPISODE_STEPS, RandomController, Space, Step, play_episodes};
 use ndarray::{ArrayView1, ArrayViewMut1};
 
 /// Counts for ever.
@@ -35,9 +35,8 @@ impl Env for Endless {
 
 #[test]
 fn an_evaluation_of_endless_episodes_is_an_error() {
-    let random = |space: &Space| RandomController::new(space, 0, 0..1);
     let mut endless = EnvVec::new(0..1, |_| Endless).expect("it is sound");
-    let mut controller = random(&Endless.action_space());
+    let mut controller = RandomController::new(endless.spec(), 0, 0..1);
     let error = play_episodes(&mut endless, &mut controller, 0, 0).expect_err("no episode ends");
     assert!(matches!(error, EnvError::Endless { env: 0, steps: MAX_EPISODE_STEPS }), "{error}");
     assert!(error.to_string().contains("`wrappers::TimeLimit`") && error.to_string().contains("`max_episode_steps`"));

@@ -17,7 +17,7 @@ fn render(shown: &Shown<'_>) -> Result<Frame, EnvError> {
 fn an_episode_is_that_of_an_evaluation() {
     let batch = |envs| TimeLimit::new(walks(envs).expect("they are sound"), 20).expect("it is a limit");
     for index in 0..5 {
-        let random = || RandomController::new(&batch(0..1).spec().action, 3, index as u64..index as u64 + 1);
+        let random = || RandomController::new(batch(0..1).spec(), 3, index as u64..index as u64 + 1);
         let mut env = RenderedBatch::new(batch(index..index + 1), 0.5, render).expect("it is one environment");
         let (mut frames, mut ends, mut returns) = (Vec::new(), Vec::new(), Vec::new());
         let episode = play_rendered(&mut env, &mut random(), 7, |env, shown, is_last| {
@@ -51,7 +51,7 @@ fn an_episode_is_that_of_an_evaluation() {
 #[test]
 fn errors_of_the_caller_end_the_episode() {
     let mut env = RenderedBatch::new(walks(0..1).expect("they are sound"), 0.5, render).expect("it is one environment");
-    let mut random = RandomController::new(&env.batch().spec().action.clone(), 3, 0..1);
+    let mut random = RandomController::new(env.batch().spec(), 3, 0..1);
     let full = || EnvError::Scenario("the disk is full".into());
     let error = play_rendered(&mut env, &mut random, 7, |_, _, _| Err::<(), _>(full())).expect_err("it is full");
     assert_eq!(error.to_string(), "the disk is full");

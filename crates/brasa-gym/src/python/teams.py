@@ -5,9 +5,11 @@ def is_team(name):
     return name.endswith(":parallel_env")
 
 
-def make_team(name, kwargs, max_episode_steps):
-    if max_episode_steps is not None:
-        refuse_space("`max_episode_steps` must be left out: environments of PettingZoo have it in `kwargs`, as `max_cycles`")
+def refuse_limit():
+    refuse_space("`max_episode_steps` must be left out: environments of PettingZoo have it in `kwargs`, as `max_cycles`")
+
+
+def make_team(name, kwargs):
     module, _, function = name.rpartition(":")
     made = import_named(module)
     if not hasattr(made, function):
@@ -62,7 +64,7 @@ class TeamWorker(Worker):
                 if self.renders and self.at == 0:
                     self.frame = self.render()
                 for agent, row in self.rows_of(self.at):
-                    # Who left before had the end of the rules.
+                    # An agent that left before the last step was ended by the rules.
                     is_cut = truncations.get(agent, False) and not terminations.get(agent, False)
                     self.flags[row] = TRUNCATED if is_cut else TERMINATED
                 self.begin(self.at)

@@ -71,29 +71,29 @@ def create(config):
         raise Refused("missing", f"version {gymnasium.__version__} is older than 1.0", package="gymnasium>=1.0")
     for module in config["import"]:
         import_named(module)
-    kwargs = {"disable_env_checker": True, **config["kwargs"]}
-    env_id, limit = config["id"], config["max_episode_steps"]
-    if is_team(env_id):
-        kwargs = dict(config["kwargs"])
+    team = is_team(config["id"])
+    kwargs = config["kwargs"] if team else {"disable_env_checker": True, **config["kwargs"]}
     if config["render"]:
         kwargs["render_mode"] = "rgb_array"
-    if limit is not None:
-        kwargs["max_episode_steps"] = limit
+    if config["max_episode_steps"] is not None:
+        if team:
+            refuse_limit()
+        kwargs["max_episode_steps"] = config["max_episode_steps"]
     wrappers = []
     for wrapper in config["wrappers"]:
         module, _, name = wrapper["name"].partition(":")
         wrappers.append((getattr(import_named(module), name), wrapper["kwargs"]))
-    has_raw_rewards = bool(wrappers) and not is_team(env_id)
+    has_raw_rewards = bool(wrappers) and not team
     if has_raw_rewards:
         define_raw_rewards()
     for _ in range(*config["envs"]):
-        env = make_team(env_id, kwargs, limit) if is_team(env_id) else make(env_id, kwargs)
+        env = (make_team if team else make)(config["id"], kwargs)
         if has_raw_rewards:
             env = RawRewards(env)
         for wrapper, arguments in wrappers:
             env = wrapper(env, **arguments)
         ENVS.append(env)
-    return (TeamWorker if is_team(env_id) else Worker)(config["envs"][0], config["render"], has_raw_rewards)
+    return (TeamWorker if team else Worker)(config["envs"][0], config["render"], has_raw_rewards)
 
 
 def define_raw_rewards():

@@ -6,7 +6,7 @@ use brasa_env::wrappers::EpisodeStats;
 use brasa_env::{
     BatchSlabs, EnvBatch, EnvSpec, Executor, MaskSpec, Space, check_env, execute, named_rng, random_actions,
 };
-use brasa_gym::{GymConfig, GymVec, PyValue};
+use brasa_gym::{GymConfig, GymVec, GymWrapper, PyValue};
 use common::{config, has_package, own, play, python, script, team};
 use ndarray::Array2;
 
@@ -59,6 +59,28 @@ fn teams() {
     let EnvSpec { n_agents, mask, action, obs, truncation_interval, .. } = batch.spec();
     assert_eq!((*n_agents, *mask, action, *truncation_interval), (3, None, &Space::Discrete(3), 1));
     assert_eq!(obs.names(), ["energy_0", "lane_0", "lane_1", "lane_2"]);
+}
+
+#[test]
+fn teams_have_wrappers() {
+    if python().is_none() {
+        return;
+    }
+    let name = format!("{}:Doubled", script("brasa_gym_teams.py"));
+    let doubled = GymConfig { wrappers: vec![GymWrapper { name, kwargs: Default::default() }], ..team(&[]) };
+    check(&doubled, 40);
+    let episodes = |config: &GymConfig| {
+        let mut batch = EpisodeStats::new(GymVec::new(config, 0..2).expect("the environments start"));
+        play(&mut batch, 1, 60).expect("they run");
+        let mut episodes = Vec::new();
+        batch.drain_episodes(&mut episodes);
+        episodes
+    };
+    let (plain, doubled) = (episodes(&team(&[])), episodes(&doubled));
+    assert!(plain.len() > 4 && plain.len() == doubled.len(), "{plain:?}");
+    for (plain, doubled) in plain.iter().zip(&doubled) {
+        assert!((2.0 * plain.episode_return - doubled.episode_return).abs() < 1e-9 && plain.episode_return > 0.0);
+    }
 }
 
 /// A runner who has left observes zeros, has no rewards, and may do anything; its row ends with those of the others.

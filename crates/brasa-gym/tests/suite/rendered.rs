@@ -3,8 +3,8 @@
 use crate::common;
 
 use brasa_env::{BatchSlabs, EnvError, Frame, RenderedEnv, Scenario, play_rendered};
-use brasa_gym::{GymConfig, Gymnasium};
-use common::{config, has_package, own, python};
+use brasa_gym::{GymConfig, Gymnasium, PyValue};
+use common::{config, has_package, own, python, team};
 use ndarray::ArrayViewMut2;
 
 fn rendered(config: GymConfig) -> Result<Box<dyn RenderedEnv>, EnvError> {
@@ -54,6 +54,22 @@ fn an_episode_has_a_frame_for_each_state() {
     }
     assert_eq!(rendered(faulty("none")).expect("it starts").frame_secs(), 0.1);
     assert_eq!(rendered(faulty("rate")).expect("it starts").frame_secs(), 1.0 / 30.0);
+}
+
+#[test]
+fn a_team_has_frames() {
+    if python().is_none() {
+        return;
+    }
+    // Without masks: everybody walks.
+    let config = team(&[("masked", PyValue::Bool(false))]);
+    let frames = frames(config.clone()).expect("they are rendered");
+    assert!((3..=13).contains(&frames.len()), "{}", frames.len());
+    for (step, frame) in frames.iter().enumerate() {
+        assert_eq!((frame.width(), frame.height()), (3, 1));
+        assert!(frame.rgb().chunks_exact(3).all(|pixel| pixel[2] as usize == step), "step {step}");
+    }
+    assert_eq!(rendered(config).expect("it starts").frame_secs(), 0.25);
 }
 
 #[test]
