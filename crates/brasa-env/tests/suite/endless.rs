@@ -1,7 +1,9 @@
 //! An environment whose episodes never end: an evaluation is an error, not a program that never returns.
 
 use brasa_env::wrappers::TimeLimit;
-use brasa_env::{Env, EnvBatch, EnvError, EnvRng, EnvVec, MAX_EPISODE_STEPS, RandomController, Space, Step, play_episodes};
+use brasa_env::{
+    Env, EnvBatch, EnvError, EnvRng, EnvVec, MAX_EPISODE_STEPS, RandomController, Space, Step, play_episodes,
+};
 use ndarray::{ArrayView1, ArrayViewMut1};
 
 /// Counts for ever.
