@@ -164,7 +164,7 @@ def test_masks_are_given_and_obeyed():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: brasa.make("carpole"), ValueError, "unknown scenario `carpole`; there are"),
+        (lambda: brasa.make("carpole"), ValueError, r"unknown scenario `carpole` \(did you mean `cart-pole`\?\); there are"),
         (lambda: brasa.make("citylearn", settings={"buildingz": 3}), ValueError, "buildingz"),
         (lambda: brasa.make("citylearn", settings={"reward": None}), ValueError, "`settings` must be numbers, texts"),
         (lambda: brasa.make("cart-pole", split="test"), ValueError, "`split` must be"),
