@@ -2,7 +2,8 @@
 
 python3 run_onnx.py MODEL < INPUTS > OUTPUTS
 
-INPUTS is JSON, {"obs": {"shape": [...], "values": [...]}, ...}; OUTPUTS has the same form.
+INPUTS is JSON, {"obs": {"shape": [...], "values": [...]}, ...}; OUTPUTS has the same form. A model that remembers gets arrays with one dimension
+more, the steps of an episode, and so have its outputs.
 """
 
 import json
@@ -22,7 +23,17 @@ feed = {
     name: np.array(array["values"], dtype=np.float32).reshape(array["shape"]) for name, array in given.items()
 }
 names = [output.name for output in session.get_outputs()]
-results = dict(zip(names, session.run(names, feed)))
+memory = next((given for given in session.get_inputs() if given.name == "state"), None)
+if memory is None:
+    results = dict(zip(names, session.run(names, feed)))
+else:
+    state = np.zeros((feed["obs"].shape[1], *memory.shape[1:]), dtype=np.float32)
+    steps = []
+    for step in range(len(feed["obs"])):
+        arrays = {name: array[step] for name, array in feed.items()}
+        steps.append(session.run(names, arrays | {"state": state}))
+        state = steps[-1][names.index("next_state")]
+    results = {name: np.stack([step[i] for step in steps]) for i, name in enumerate(names)}
 json.dump(
     {name: {"shape": list(result.shape), "values": result.ravel().tolist()} for name, result in results.items()},
     sys.stdout,

@@ -269,7 +269,7 @@ impl Affine {
         all_finite(&[("weight", &self.weight), ("bias", &self.bias)])
     }
 
-    fn forward(&self, x: &[f32]) -> Vec<f32> {
+    pub(crate) fn forward(&self, x: &[f32]) -> Vec<f32> {
         let mut y = self.bias.clone();
         add_product(x, &self.weight, &mut y);
         y
@@ -465,7 +465,10 @@ impl GraphNetwork {
                 ])?;
             }
             Head::Index { layers, ranks } => {
-                if let Some(i) = layers.iter().position(|layer| matches!(layer, Layer::Graph(_) | Layer::Groups(_))) {
+                if let Some(i) = layers
+                    .iter()
+                    .position(|layer| matches!(layer, Layer::Graph(_) | Layer::Groups(_) | Layer::Memory(_)))
+                {
                     return Err(format!("layer {i} of the head must be a function of the readout alone"));
                 }
                 let outputs = layers.iter().try_fold(self.readout_width(), |width, layer| layer.width(width, 1))?;

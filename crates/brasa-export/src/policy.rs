@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{About, GraphNetwork, Groups};
+use crate::{About, GraphNetwork, Groups, Memory};
 
 /// A choice that cannot be made: see [`ExportedPolicy::act`].
 ///
@@ -116,6 +116,8 @@ pub enum Layer {
     Graph(Box<GraphNetwork>),
     /// The same layers on several groups of columns.
     Groups(Groups),
+    /// A layer that remembers.
+    Memory(Memory),
 }
 
 /// Every number as the nearest number of 32 bits and the remainder. Together they have 48 bits.
@@ -297,6 +299,7 @@ impl Layer {
             Self::Activation(_) => Ok(width),
             Self::Graph(network) => network.scores(width),
             Self::Groups(groups) => groups.result(width),
+            Self::Memory(memory) => memory.result(width),
             Self::Linear { outputs, weight, bias } => {
                 if *outputs == 0 {
                     return Err("`outputs` must be at least 1, got 0".into());
@@ -331,10 +334,11 @@ impl Layer {
             Self::Activation(_) | Self::Clip { .. } => Ok(()),
             Self::Graph(network) => network.check_numbers(),
             Self::Groups(groups) => groups.layers.iter().try_for_each(Self::check_numbers),
+            Self::Memory(memory) => memory.check_numbers(),
         }
     }
 
-    /// The layer on one row of agent `agent`.
+    /// The layer on one row of agent `agent`. One that remembers begins an episode.
     pub(crate) fn forward(&self, agent: usize, x: &[f32], y: &mut Vec<f32>) {
         y.clear();
         match self {
@@ -358,6 +362,7 @@ impl Layer {
             Self::Activation(function) => y.extend(x.iter().map(|x| function.of(*x))),
             Self::Graph(network) => network.forward(x, y),
             Self::Groups(groups) => groups.forward(x, y),
+            Self::Memory(memory) => memory.forward(x, &mut vec![0.0; memory.state_width(x.len())], y),
             Self::Linear { outputs, weight, bias } => {
                 y.extend_from_slice(of_agent(bias, *outputs, agent));
                 let weight = of_agent(weight, x.len() * outputs, agent);
@@ -473,7 +478,24 @@ impl ExportedPolicy {
         }
     }
 
-    /// Actions for rows of observations. Choices are indices.
+    /// Numbers that the policy remembers of a row from step to step; 0 for a policy without memory.
+    ///
+    /// # Panics
+    /// If the layers do not fit together.
+    pub fn state_width(&self) -> usize {
+        self.states(&self.widths().expect("the caller's policy is valid")).into_iter().sum()
+    }
+
+    /// Numbers that each layer remembers of a row.
+    pub(crate) fn states(&self, widths: &[usize]) -> Vec<usize> {
+        let of = |(layer, width): (&Layer, &usize)| match layer {
+            Layer::Memory(memory) => memory.state_width(*width),
+            _ => 0,
+        };
+        self.layers.iter().zip(widths).map(of).collect()
+    }
+
+    /// Actions for rows of observations; by a policy that remembers, for first steps of episodes. Choices are indices.
     ///
     /// Invalid input is no plausible action: where a number of the observation is NaN, or names a graph or node that does not exist,
     /// continuous actions are NaN and choices are [`NO_ACTION`]. A choice is [`NO_ACTION`] too if a score or a number of its mask is NaN, if no
@@ -487,21 +509,45 @@ impl ExportedPolicy {
     /// # Panics
     /// If the layers do not fit together or a slice has another length.
     pub fn act(&self, obs: &[f32], mask: Option<&[f32]>) -> Vec<f32> {
-        self.widths().expect("the caller's policy is valid");
+        self.act_from(obs, mask, &mut Vec::new())
+    }
+
+    /// [`ExportedPolicy::act`] with what the policy remembers of each row, `[n_rows, state_width]`, which it replaces. An empty list is that of
+    /// episodes that begin. An observation with a number that is NaN leaves what is remembered as it is.
+    ///
+    /// # Panics
+    /// As [`ExportedPolicy::act`].
+    pub fn act_from(&self, obs: &[f32], mask: Option<&[f32]>, state: &mut Vec<f32>) -> Vec<f32> {
+        let widths = self.widths().expect("the caller's policy is valid");
+        let states = self.states(&widths);
+        let state_width: usize = states.iter().sum();
         let (n_rows, n_actions) = (obs.len() / self.obs_width, self.n_actions());
         assert_eq!(obs.len(), n_rows * self.obs_width, "whole rows of observations");
         assert!(mask.is_none_or(|mask| mask.len() == n_rows * n_actions), "a row of the mask per row");
+        if state.is_empty() {
+            state.resize(n_rows * state_width, 0.0);
+        }
+        assert_eq!(state.len(), n_rows * state_width, "a state per row");
         let mut actions = Vec::with_capacity(n_rows * self.action_width());
-        let (mut x, mut y) = (Vec::new(), Vec::new());
+        let (mut x, mut y, mut unchanged) = (Vec::new(), Vec::new(), Vec::new());
         for (row, obs) in obs.chunks_exact(self.obs_width).enumerate() {
             x.clear();
             x.extend_from_slice(obs);
-            for layer in &self.layers {
-                layer.forward(row % self.n_agents, &x, &mut y);
+            let is_known = !obs.iter().any(|x| x.is_nan());
+            let mut memory = &mut state[row * state_width..(row + 1) * state_width];
+            if !is_known {
+                unchanged.clear();
+                unchanged.extend_from_slice(memory);
+                memory = &mut unchanged;
+            }
+            for (layer, n) in self.layers.iter().zip(&states) {
+                match layer {
+                    Layer::Memory(layer) => layer.forward(&x, memory.split_off_mut(..*n).expect("widths"), &mut y),
+                    layer => layer.forward(row % self.n_agents, &x, &mut y),
+                }
                 std::mem::swap(&mut x, &mut y);
             }
             let mask = mask.map(|mask| &mask[row * n_actions..(row + 1) * n_actions]);
-            let is_known = !obs.iter().any(|x| x.is_nan());
             let is_masked = mask.is_some() || !self.masked;
             match &self.output {
                 Output::Real => actions.extend(x.iter().map(|x| if is_known { *x } else { f32::NAN })),

@@ -74,7 +74,7 @@ pub(super) fn write(out: &mut String, id: &str, network: &GraphNetwork) {
             let widest = widths.iter().max().expect("there is the readout");
             let _ = write!(locals, "\n    float x[{widest}], y[{widest}];");
             let mut head = String::new();
-            write_layers(out, &mut head, &format!("{id}_head"), layers, &widths);
+            write_layers(out, &mut head, &format!("{id}_head"), layers, &widths, &[]);
             let _ = writeln!(body, "    (void)y;\n    for (i = 0; i < {at}; ++i) {{ x[i] = read[i]; }}\n{head}");
             body.push_str(&fill(INDEX, &[("id", &id), ("N", &n)]));
         }

@@ -1,6 +1,7 @@
 //! Exported policies as a C header.
 
 mod graph;
+mod memory;
 
 use std::fmt::Write;
 
@@ -26,6 +27,9 @@ impl ExportedPolicy {
     /// none), `action` as many rows of `NAME_ACTION_WIDTH`. Choices are indices. Invalid input gives NaN and -1, as in
     /// [`ExportedPolicy::act`].
     ///
+    /// A policy that remembers has one argument more before the last, `float *state`: as many rows of `NAME_STATE_WIDTH`, 0 where an episode
+    /// begins. The function replaces them.
+    ///
     /// # Errors
     /// [`ExportError::Name`] if `name` is no identifier; [`ExportError::Layer`] if the layers do not fit together.
     pub fn to_c(&self, name: &str) -> Result<String, ExportError> {
@@ -47,6 +51,11 @@ impl ExportedPolicy {
         ] {
             line(out, &format!("#define {upper}_{constant} {value}"));
         }
+        let states = self.states(&widths);
+        let state_width: usize = states.iter().sum();
+        if state_width > 0 {
+            line(out, &format!("#define {upper}_STATE_WIDTH {state_width}"));
+        }
         line(out, &format!("#define {upper}_VERSION {}", text_of(crate::about::VERSION)));
         let About { run, step, config, .. } = &self.about;
         for (constant, value) in [
@@ -66,7 +75,7 @@ impl ExportedPolicy {
             "    uint32_t bits;\n    memcpy(&bits, &x, sizeof bits);\n    return (bits & 0x7fffffffu) > 0x7f800000u;\n}\n",
         );
         let mut body = String::new();
-        write_layers(out, &mut body, name, &self.layers, &widths);
+        write_layers(out, &mut body, name, &self.layers, &widths, &states);
         line(
             out,
             &format!(
@@ -75,6 +84,14 @@ impl ExportedPolicy {
         );
         let no_mask = if self.masked { "and not NULL" } else { "or NULL" };
         line(out, &format!("   illegal actions, {no_mask}; action: as many rows of the action. Choices are indices."));
+        if state_width > 0 {
+            line(
+                out,
+                &format!(
+                    "   state: as many rows of {upper}_STATE_WIDTH, what is remembered: 0 where an episode begins, then as the function left it."
+                ),
+            );
+        }
         line(
             out,
             "   Invalid input: if a number of an observation is NaN, or names a graph or node that does not exist, continuous actions are",
@@ -84,7 +101,8 @@ impl ExportedPolicy {
             "   NAN and choices -1. A choice is -1 too if a score or a number of its mask is NaN, or if no action is legal, or if the mask is",
         );
         line(out, "   NULL and must not be. */");
-        line(out, &format!("static void {name}_act(const float *obs, const float *mask, float *action) {{"));
+        let state = if state_width > 0 { "float *state, " } else { "" };
+        line(out, &format!("static void {name}_act(const float *obs, const float *mask, {state}float *action) {{"));
         line(out, &format!("    float x[{widest}], y[{widest}];\n    int agent, known, i, j;"));
         line(
             out,
@@ -135,8 +153,8 @@ impl ExportedPolicy {
 }
 
 /// Writes the constants of layers to `out` and their statements on `x`, with `y` beside it, to `body`. The names of constants begin with
-/// `id`.
-fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer], widths: &[usize]) {
+/// `id`. `states` has the numbers that each layer remembers of a row; layers of groups remember nothing.
+fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer], widths: &[usize], states: &[usize]) {
     for (i, layer) in layers.iter().enumerate() {
         let (n, next) = (widths[i], widths[i + 1]);
         let mut array = |field: &str, values: &[f32]| {
@@ -175,6 +193,10 @@ fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer],
                 graph::write(out, &id, network);
                 format!("        {id}_scores(x, y);\n        for (i = 0; i < {next}; ++i) {{ x[i] = y[i]; }}\n")
             }
+            Layer::Memory(memory) => {
+                let place = memory::Place { first: states[..i].iter().sum(), n: states[i], all: states.iter().sum() };
+                memory::write(out, &format!("{id}_{i}"), memory, n, place)
+            }
             Layer::Groups(groups) => {
                 let id = format!("{id}_{i}");
                 write_groups(out, &id, groups);
@@ -200,7 +222,7 @@ fn write_groups(out: &mut String, id: &str, groups: &Groups) {
     let widest = widths.iter().max().expect("there are the columns");
     write_indices(out, &format!("{id}_columns"), &groups.columns);
     let mut body = String::new();
-    write_layers(out, &mut body, &format!("{id}_group"), &groups.layers, &widths);
+    write_layers(out, &mut body, &format!("{id}_group"), &groups.layers, &widths, &[]);
     let text = format!(
         "static void {id}_groups(const float *row, float *result) {{\n    \
         float x[{widest}], y[{widest}];\n    int group, i, j;\n    (void)y; (void)j;\n    \

@@ -45,7 +45,7 @@ enum HeadKind {
     Index(Vec<Kind>),
 }
 
-fn put_affine(arrays: &mut Arrays, at: &str, affine: &Affine) {
+pub(super) fn put_affine(arrays: &mut Arrays, at: &str, affine: &Affine) {
     arrays.insert(format!("{at}.weight"), affine.weight.clone());
     arrays.insert(format!("{at}.bias"), affine.bias.clone());
 }
@@ -108,7 +108,7 @@ impl GraphKind {
     }
 }
 
-fn affine_of(at: &str, stored: &Stored<'_>) -> Result<Affine, ExportError> {
+pub(super) fn affine_of(at: &str, stored: &Stored<'_>) -> Result<Affine, ExportError> {
     Ok(Affine { weight: stored.get(&format!("{at}.weight"))?, bias: stored.get(&format!("{at}.bias"))? })
 }
 

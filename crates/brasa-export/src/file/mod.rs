@@ -8,8 +8,8 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
-use self::graph::GraphKind;
-use crate::{About, ExportError, ExportedPolicy, Function, Groups, Layer, Output, high_and_low, joined};
+use self::graph::{GraphKind, affine_of, put_affine};
+use crate::{About, Cell, ExportError, ExportedPolicy, Function, Groups, Layer, Memory, Output, high_and_low, joined};
 
 /// The entry of the metadata.
 const ENTRY: &str = "brasa_policy";
@@ -19,7 +19,7 @@ const PREFIX: &str = "brasa_";
 const LAYOUT: (&str, &str) = (
     "brasa_layout",
     "y = x W + b: INDEX.weight is [inputs, outputs], row by row (PyTorch has [outputs, inputs]); INDEX.bias is [outputs]; with weights of \
-     their own, one such array per agent, one after the other. Edges and groups have weights of the same form.",
+     their own, one such array per agent, one after the other. Edges, groups and recurrent layers have weights of the same form.",
 );
 /// Version of the layout.
 const FORMAT: u32 = 1;
@@ -46,6 +46,8 @@ enum Kind {
     Clip,
     Graph(Box<GraphKind>),
     Groups { width: usize, layers: Vec<Kind> },
+    Window { frames: usize },
+    Recurrent { cell: Cell },
 }
 
 /// Arrays by name.
@@ -117,6 +119,12 @@ impl Kind {
                 Self::Groups { width: groups.width, layers }
             }
             Layer::Graph(network) => Self::Graph(Box::new(GraphKind::of(network, at, arrays))),
+            Layer::Memory(Memory::Window { frames }) => Self::Window { frames: *frames },
+            Layer::Memory(Memory::Recurrent { cell, input, output }) => {
+                put_affine(arrays, &format!("{at}.input"), input);
+                put_affine(arrays, &format!("{at}.output"), output);
+                Self::Recurrent { cell: *cell }
+            }
         }
     }
 
@@ -150,6 +158,12 @@ impl Kind {
                 Layer::Groups(Groups { width: *width, columns, layers: layers.collect::<Result<_, _>>()? })
             }
             Self::Graph(kind) => Layer::Graph(Box::new(kind.network(at, stored)?)),
+            Self::Window { frames } => Layer::Memory(Memory::Window { frames: *frames }),
+            Self::Recurrent { cell } => {
+                let [input, output] = ["input", "output"].map(|field| affine_of(&format!("{at}.{field}"), stored));
+                let (input, output) = (input?, output?);
+                Layer::Memory(Memory::Recurrent { cell: *cell, input, output })
+            }
         })
     }
 }

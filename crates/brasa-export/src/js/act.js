@@ -1,4 +1,4 @@
-// The greedy policy of `data`: `act(obs, mask)` for the rows of one environment.
+// The greedy policy of `data`: `act(obs, mask, state)` for the rows of one environment.
 function brasaPolicy(data) {
   "use strict";
   const arrays = {};
@@ -27,6 +27,42 @@ function brasaPolicy(data) {
     return y;
   }
   const named = (x, name) => affine(x, name, arrays[name + ".weight"], arrays[name + ".bias"], arrays[name + ".bias"].length);
+
+  // Numbers that a layer remembers of a row of `width` columns.
+  function remembered(kind, at, width) {
+    if (kind.window) return (kind.window.frames - 1) * width;
+    if (!kind.recurrent) return 0;
+    const gates = arrays[at + ".output.bias"].length;
+    return kind.recurrent.cell === "lstm" ? gates / 2 : gates / 3;
+  }
+
+  // A layer that remembers `before`: its result, and what it remembers then.
+  function step(kind, at, x, before) {
+    if (kind.window) {
+      const rows = new Float32Array(before.length + x.length);
+      rows.set(before);
+      rows.set(x, before.length);
+      return [rows, rows.slice(x.length)];
+    }
+    const sigmoid = (x) => 0.5 * Math.tanh(0.5 * x) + 0.5;
+    const isLstm = kind.recurrent.cell === "lstm";
+    const n = isLstm ? before.length / 2 : before.length;
+    const a = named(x, at + ".input");
+    const b = named(before.subarray(0, n), at + ".output");
+    const gate = (place, i) => sigmoid(a[place * n + i] + b[place * n + i]);
+    const after = new Float32Array(before.length);
+    for (let i = 0; i < n; i++) {
+      const last = 2 * n + i;
+      if (isLstm) {
+        after[n + i] = gate(1, i) * before[n + i] + gate(0, i) * Math.tanh(a[last] + b[last]);
+        after[i] = gate(3, i) * Math.tanh(after[n + i]);
+      } else {
+        const candidate = Math.tanh(a[last] + gate(0, i) * b[last]);
+        after[i] = candidate + gate(1, i) * (before[i] - candidate);
+      }
+    }
+    return [after.slice(0, n), after];
+  }
 
   function forward(kind, at, x, agent) {
     if (kind === "scale") return x.map((x, i) => x * arrays[at + ".factor"][i] + arrays[at + ".offset"][i]);
@@ -186,33 +222,61 @@ function brasaPolicy(data) {
     }
   }
 
-  // The result of the last layer for each row: scores of choices, or actions. All are NaN if a number of the row is.
-  function scores(obs) {
+  // The result of the last layer for each row, scores of choices or actions, and what is remembered then. All results are NaN if a number of the
+  // row is; such a row changes nothing that is remembered.
+  function results(obs, state) {
     check("obs", obs, data.n_agents * data.obs_width, () => true, "a number");
+    const given = state === undefined || state === null ? start() : state;
+    check("state", given, data.n_agents * data.state_width, () => true, "a number");
+    const next = Float32Array.from(given);
     const rows = [];
-    for (let row = 0; row < data.n_agents; row++) {
+    for (let row = 0, first = 0; row < data.n_agents; row++) {
       let x = Float32Array.from(obs.slice(row * data.obs_width, (row + 1) * data.obs_width));
       const isKnown = !x.some(Number.isNaN);
-      data.layers.forEach((kind, i) => (x = forward(kind, String(i), x, row)));
+      data.layers.forEach((kind, i) => {
+        const at = String(i);
+        const n = remembered(kind, at, x.length);
+        if (n === 0 && !kind.window) {
+          x = forward(kind, at, x, row);
+          return;
+        }
+        const [result, after] = step(kind, at, x, next.slice(first, first + n));
+        if (isKnown) next.set(after, first);
+        first += n;
+        x = result;
+      });
       rows.push(isKnown ? x : x.fill(NaN));
     }
-    return rows;
+    return [rows, next];
+  }
+
+  // What is remembered where an episode begins; empty for a policy without memory.
+  function start() {
+    return new Float32Array(data.n_agents * data.state_width);
+  }
+
+  function scores(obs, state) {
+    return results(obs, state)[0];
   }
 
   // Actions of the environment, row by row; choices are indices, or -1 if a score or the mask is NaN, or nothing is legal. `mask` has 0 for
-  // illegal actions and 1 for the others; it is absent where environments have none.
-  function act(obs, mask) {
-    const results = scores(obs);
+  // illegal actions and 1 for the others; it is absent where environments have none. `state` is what a policy remembers, which it replaces.
+  function act(obs, mask, state) {
+    const remembers = data.state_width > 0;
+    if (remembers && (state === undefined || state === null)) {
+      throw new TypeError("`state` must be given to a policy that remembers: `start()` where an episode begins");
+    }
+    const [rows, next] = results(obs, state);
     const hasMask = mask !== undefined && mask !== null;
     if (hasMask) {
       if (data.output === "real") throw new TypeError("`mask` must be absent: the actions are no choices");
       const isFlag = (flag) => flag === 0 || flag === 1 || Number.isNaN(flag);
-      check("mask", mask, data.n_agents * results[0].length, isFlag, "0 or 1");
+      check("mask", mask, data.n_agents * rows[0].length, isFlag, "0 or 1");
     } else if (data.masked) {
       throw new TypeError("`mask` must be given: not every action is legal");
     }
     const actions = [];
-    results.forEach((x, row) => {
+    rows.forEach((x, row) => {
       if (data.output === "real") {
         actions.push(...x);
         return;
@@ -233,8 +297,9 @@ function brasaPolicy(data) {
         first += n;
       }
     });
+    if (remembers) next.forEach((x, i) => (state[i] = x));
     return actions;
   }
 
-  return { act, scores, about: data.about, data };
+  return { act, scores, start, about: data.about, data };
 }

@@ -32,11 +32,11 @@ pub enum JsModule {
 }
 
 impl ExportedPolicy {
-    /// JavaScript that needs no other: the constant `NAME` with the functions `act(obs, mask)` and `scores(obs)`, and `about` with
-    /// [`About`](crate::About). A script defines it, and exports it where there is CommonJS; an ES module exports it by name and as default.
+    /// JavaScript that needs no other: the constant `NAME` with the functions `act(obs, mask, state)`, `scores(obs, state)` and `start()`, and
+    /// `about` with [`About`](crate::About). A script defines it, and exports it where there is CommonJS; an ES module exports it by name and as default.
     ///
     /// `obs` has the numbers of all agents of an environment one after the other, `mask` likewise 0 or 1; environments
-    /// without a mask have none. `act` returns the actions, choices as indices; `scores` a `Float32Array` per agent, the result of the last layer. Arrays of
+    /// without a mask have none. `state` is for policies that remember: `start()` where an episode begins; `act` replaces its numbers. `act` returns the actions, choices as indices; `scores` a `Float32Array` per agent, the result of the last layer. Arrays of
     /// another length or with something else than numbers throw; NaN gives NaN and -1, as in [`ExportedPolicy::act`].
     ///
     /// # Errors
@@ -52,6 +52,7 @@ impl ExportedPolicy {
         let arrays = arrays.iter().map(|(name, values)| (name.clone(), Value::String(text(values))));
         document["arrays"] = json!(arrays.collect::<serde_json::Map<_, _>>());
         document["about"] = self.about.json();
+        document["state_width"] = json!(self.state_width());
         // A page would end the script at `</script>`.
         let document = document.to_string().replace('<', "\\u003c");
         let (before, after) = match module {

@@ -16,8 +16,10 @@ export interface About {
 }
 export interface Policy {
   /** Greedy actions of all agents; `mask` is needed where environments have one. Choices are indices, or -1 if the input is invalid; invalid continuous actions are NaN. */
-  act(obs: ArrayLike<number>, mask?: ArrayLike<number> | null): number[];
-  /** The result of the last layer, an array per agent: scores of choices, or actions. */
-  scores(obs: ArrayLike<number>): Float32Array[];
+  act(obs: ArrayLike<number>, mask?: ArrayLike<number> | null, state?: Float32Array | number[] | null): number[];
+  /** The result of the last layer, an array per agent: scores of choices, or actions. It does not change `state`. */
+  scores(obs: ArrayLike<number>, state?: ArrayLike<number> | null): Float32Array[];
+  /** What a policy remembers where an episode begins, an argument of `act`, which replaces its numbers; empty for a policy without memory. */
+  start(): Float32Array;
   readonly about: About;
 }

@@ -1,6 +1,7 @@
 //! Exported policies as ONNX: a model of protocol buffers, IR version 8, operators of version 17.
 
 mod graph;
+mod memory;
 
 use crate::{ExportError, ExportedPolicy, Groups, Layer, NO_ACTION, Output, high_and_low};
 
@@ -60,6 +61,9 @@ struct Graph {
     nodes: Message,
     constants: Message,
     n_names: usize,
+    /// What is remembered after the step, layer by layer, and its columns.
+    remembered: Vec<String>,
+    n_remembered: usize,
 }
 
 impl Graph {
@@ -137,7 +141,8 @@ impl ExportedPolicy {
     /// Inputs: `obs` (float, `[batch, obs_width]`) and, if environments say which actions are legal, `mask` (float, `[batch, n_actions]`,
     /// 0 for illegal ones). Outputs: `action` (float `[batch, action_width]`, or int64 for choices) and, for choices, `scores` (float,
     /// `[batch, n_actions]`): logits or action values, without the mask. With several agents the second dimension of each counts
-    /// them. Invalid input gives NaN and -1, as in [`ExportedPolicy::act`]. `metadata_props` have [`About`](crate::About) under `brasa.run`,
+    /// them. A policy that remembers has the input `state` and the output `next_state` too (float, `[batch, state_width]`): 0 where an episode
+    /// begins, then what the model returned. Invalid input gives NaN and -1, as in [`ExportedPolicy::act`]. `metadata_props` have [`About`](crate::About) under `brasa.run`,
     /// `brasa.step`, `brasa.config`, `brasa.version`, `brasa.obs` and `brasa.actions`.
     ///
     /// # Errors
@@ -160,6 +165,13 @@ impl ExportedPolicy {
         let zero = graph.floats(&[], &[0.0]);
         let is_unknown = graph.node("Greater", &[&is_nan, &zero], vec![]);
         let nan = graph.floats(&[], &[f32::NAN]);
+        let mut remembered = None;
+        if graph.n_remembered > 0 {
+            let dims = with_agents(graph.n_remembered);
+            inputs.push(value("state", FLOAT, &dims));
+            remembered = Some(value("next_state", FLOAT, &dims));
+            graph.add_next_state(&is_unknown);
+        }
         match &self.output {
             Output::Real => {
                 graph.node_to("action", "Where", &[&is_unknown, &nan, &x], vec![]);
@@ -210,6 +222,7 @@ impl ExportedPolicy {
                 outputs.push(value("scores", FLOAT, &with_agents(n_actions)));
             }
         }
+        outputs.extend(remembered);
         let Graph { nodes, constants, .. } = graph;
         let mut all = Message(nodes.0).text(2, "policy");
         all.0.extend(constants.0);
@@ -264,6 +277,7 @@ fn add(graph: &mut Graph, layer: &Layer, x: String, [n, next]: [usize; 2], n_age
         Layer::Activation(function) => graph::add_function(graph, &x, *function),
         Layer::Graph(network) => network.add_to(graph, &x),
         Layer::Groups(groups) => add_groups(graph, groups, &x, n_agents),
+        Layer::Memory(memory) => memory.add_to(graph, &x, n),
         Layer::Linear { weight, bias, .. } => {
             let x = match weight.len() == n * next {
                 true => {

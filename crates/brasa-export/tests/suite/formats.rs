@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use brasa_export::{About, Column, ExportError, ExportedPolicy, Groups, JsModule, Layer, Output};
-use common::{FAR, graph_policies, linear, numbers, policies};
+use common::{FAR, graph_policies, linear, memory_policies, numbers, policies};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 
@@ -45,7 +45,7 @@ fn inputs(policy: &ExportedPolicy) -> (Vec<f32>, Option<Vec<f32>>) {
     (obs, policy.masked.then_some(mask))
 }
 
-fn assert_near(what: &str, got: &[f64], expected: &[f32], tolerance: f64) {
+pub fn assert_near(what: &str, got: &[f64], expected: &[f32], tolerance: f64) {
     assert_eq!(got.len(), expected.len(), "{what}");
     for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
         let gap = (got - f64::from(*expected)).abs();
@@ -293,7 +293,7 @@ fn exports_say_where_they_come_from() {
 
 #[test]
 fn safetensors_are_read_again() {
-    for (name, policy) in policies() {
+    for (name, policy) in policies().into_iter().chain(memory_policies()) {
         let bytes = policy.to_safetensors();
         assert_eq!(ExportedPolicy::from_safetensors(&bytes).expect("it was just written"), policy, "{name}");
         let cut = ExportedPolicy::from_safetensors(&bytes[..bytes.len() - 5]).expect_err("it is cut");
@@ -303,7 +303,7 @@ fn safetensors_are_read_again() {
     assert!(matches!(other, ExportError::File(_)));
 }
 
-fn groups_of(policy: &mut ExportedPolicy) -> &mut Groups {
+pub fn groups_of(policy: &mut ExportedPolicy) -> &mut Groups {
     let groups = policy.layers.iter_mut().find_map(|layer| match layer {
         Layer::Groups(groups) => Some(groups),
         _ => None,

@@ -4,6 +4,7 @@ mod common;
 
 mod formats;
 mod invalid_input;
+mod memory;
 mod mutations;
 mod rejected;
 mod stable_baselines3;

@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used)]
 
 use brasa_export::{
-    About, Affine, Attention, Edges, ExportedPolicy, Function, GraphNetwork, Groups, Head, Layer, Norm, Output,
-    Readout, Residual, high_and_low, joined,
+    About, Affine, Attention, Cell, Edges, ExportedPolicy, Function, GraphNetwork, Groups, Head, Layer, Memory, Norm,
+    Output, Readout, Residual, high_and_low, joined,
 };
 
 /// Fixed numbers in [-1, 1].
@@ -107,6 +107,44 @@ pub fn policies() -> Vec<(&'static str, ExportedPolicy)> {
         ("named", named),
     ];
     flat.into_iter().chain(graph_policies()).collect()
+}
+
+/// Policies that remember: every kind of cell, windows, several of them, and a team with a head for each agent.
+pub fn memory_policies() -> Vec<(&'static str, ExportedPolicy)> {
+    let recurrent = |cell: Cell, inputs: usize, cells: usize, seed: f32| {
+        let gates = cell.n_gates() * cells;
+        let (input, output) = (affine(inputs, gates, seed), affine(cells, gates, seed + 1.0));
+        Layer::Memory(Memory::Recurrent { cell, input, output })
+    };
+    let window = |frames| Layer::Memory(Memory::Window { frames });
+    let policy = |layers, output| ExportedPolicy {
+        obs_width: 5,
+        n_agents: 1,
+        masked: false,
+        layers,
+        output,
+        about: About::default(),
+    };
+    let choice = |n| Output::Choice { heads: vec![n] };
+    let tanh = || Layer::Activation(Function::Tanh);
+    let normalize =
+        Layer::Normalize { mean: stored(&[0.1, FAR, 0.0, 0.3, -2.0]), deviation: stored(&[0.5; 5]), clip: 2.0 };
+    let deep = vec![
+        linear(5, 6, 1, 90.0),
+        tanh(),
+        recurrent(Cell::Gru, 6, 7, 91.0),
+        recurrent(Cell::Lstm, 7, 4, 92.0),
+        linear(4, 3, 1, 93.0),
+    ];
+    let team = vec![linear(5, 4, 3, 94.0), tanh(), recurrent(Cell::Lstm, 4, 3, 95.0), linear(3, 4, 3, 96.0)];
+    vec![
+        ("lstm", policy(vec![normalize, recurrent(Cell::Lstm, 5, 8, 97.0), linear(8, 2, 1, 98.0)], Output::Real)),
+        ("gru", policy(vec![recurrent(Cell::Gru, 5, 8, 99.0), linear(8, 4, 1, 100.0)], choice(4))),
+        ("frames", policy(vec![window(3), linear(15, 8, 1, 101.0), tanh(), linear(8, 2, 1, 102.0)], Output::Real)),
+        ("deep", policy(deep, choice(3))),
+        ("two_windows", policy(vec![window(2), window(2), linear(20, 2, 1, 103.0)], Output::Real)),
+        ("team_lstm", ExportedPolicy { n_agents: 3, masked: true, ..policy(team, choice(4)) }),
+    ]
 }
 
 fn affine(inputs: usize, outputs: usize, seed: f32) -> Affine {
