@@ -55,14 +55,7 @@ impl Groups {
     }
 
     fn checked(&self) -> Result<Vec<usize>, String> {
-        let mut widths = vec![self.width];
-        for (i, layer) in self.layers.iter().enumerate() {
-            if matches!(layer, Layer::Graph(_) | Layer::Groups(_) | Layer::Memory(_)) {
-                return Err(format!("layer {i} of a group must be a function of its columns alone"));
-            }
-            widths.push(layer.width(widths[i], 1).map_err(|rule| format!("layer {i} of a group: {rule}"))?);
-        }
-        Ok(widths)
+        crate::policy::inner_widths(&self.layers, self.width, "a group")
     }
 
     pub(crate) fn forward(&self, x: &[f32], y: &mut Vec<f32>) {

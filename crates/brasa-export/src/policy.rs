@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{About, GraphNetwork, Groups, Memory};
+use crate::{About, GraphNetwork, Groups, ImageLayer, Memory};
 
 /// A choice that cannot be made: see [`ExportedPolicy::act`].
 ///
@@ -98,7 +98,7 @@ pub enum Layer {
     },
     /// A function of every number.
     Activation(Function),
-    /// `x * factor + offset`, per column.
+    /// `x * factor + offset`, per column, or with one number for all columns.
     Scale {
         /// Factor of each column.
         factor: Vec<f32>,
@@ -118,6 +118,10 @@ pub enum Layer {
     Groups(Groups),
     /// A layer that remembers.
     Memory(Memory),
+    /// A layer on images.
+    Image(ImageLayer),
+    /// The sum of its input and of the result of these layers.
+    Residual(Vec<Layer>),
 }
 
 /// Every number as the nearest number of 32 bits and the remainder. Together they have 48 bits.
@@ -209,6 +213,8 @@ pub enum Function {
 /// let choices: ExportedPolicy = policy(5, layers(), Output::Choice { heads: vec![2, 3] });
 /// assert_eq!(choices.act(&scores, None), [1.0, 2.0]);
 /// assert_eq!(policy(5, layers(), Output::Real).act(&scores, None), scores);
+/// // A choice of three actions, with two numbers.
+/// assert_eq!(policy(5, layers(), Output::Both { heads: vec![3] }).act(&scores, None), [2.0, 4.0, 6.0]);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -220,6 +226,29 @@ pub enum Output {
     },
     /// The numbers themselves.
     Real,
+    /// Choices as [`Output::Choice`] makes them, from the first columns, and the numbers of the others behind them.
+    Both {
+        /// Number of actions of each choice.
+        heads: Vec<usize>,
+    },
+}
+
+impl Output {
+    /// Number of actions of each choice; none for numbers.
+    pub fn heads(&self) -> &[usize] {
+        match self {
+            Self::Choice { heads } | Self::Both { heads } => heads,
+            Self::Real => &[],
+        }
+    }
+
+    /// Numbers behind the choices, for a last layer of `width` columns.
+    pub(crate) fn n_numbers(&self, width: usize) -> usize {
+        match self {
+            Self::Choice { .. } => 0,
+            Self::Real | Self::Both { .. } => width - self.heads().iter().sum::<usize>(),
+        }
+    }
 }
 
 /// A policy that cannot be exported, or a file that is not a policy.
@@ -288,7 +317,10 @@ impl Layer {
                 }
                 columns("mean", mean.len()).and(columns("deviation", deviation.len()))
             }
-            Self::Scale { factor, offset } => columns("factor", factor.len()).and(columns("offset", offset.len())),
+            Self::Scale { factor, offset } => {
+                let one_or = |name: &str, n: usize| if n == 1 { Ok(width) } else { columns(name, n) };
+                one_or("factor", factor.len()).and(one_or("offset", offset.len()))
+            }
             Self::Clip { low, high } => {
                 let is_wrong = |(low, high): &(&f32, &f32)| low.is_nan() || high.is_nan() || low > high;
                 if let Some((low, high)) = low.iter().zip(high).find(is_wrong) {
@@ -300,6 +332,14 @@ impl Layer {
             Self::Graph(network) => network.scores(width),
             Self::Groups(groups) => groups.result(width),
             Self::Memory(memory) => memory.result(width),
+            Self::Image(layer) => layer.result(width),
+            Self::Residual(layers) => {
+                let result = *inner_widths(layers, width, "a residual")?.last().expect("there is the input");
+                match result == width {
+                    true => Ok(width),
+                    false => Err(format!("a residual must have {width} columns, as its input, got {result}")),
+                }
+            }
             Self::Linear { outputs, weight, bias } => {
                 if *outputs == 0 {
                     return Err("`outputs` must be at least 1, got 0".into());
@@ -335,6 +375,8 @@ impl Layer {
             Self::Graph(network) => network.check_numbers(),
             Self::Groups(groups) => groups.layers.iter().try_for_each(Self::check_numbers),
             Self::Memory(memory) => memory.check_numbers(),
+            Self::Image(layer) => layer.check_numbers(),
+            Self::Residual(layers) => layers.iter().try_for_each(Self::check_numbers),
         }
     }
 
@@ -348,7 +390,8 @@ impl Layer {
                 y.extend(columns.map(|column| normal(column).clamp(-clip, *clip)));
             }
             Self::Scale { factor, offset } => {
-                y.extend(x.iter().zip(factor).zip(offset).map(|((x, factor), offset)| x * factor + offset));
+                let of = |values: &[f32], i: usize| if values.len() == 1 { values[0] } else { values[i] };
+                y.extend(x.iter().enumerate().map(|(i, x)| x * of(factor, i) + of(offset, i)));
             }
             Self::Clip { low, high } => {
                 // `max` and `min` would drop NaN.
@@ -363,6 +406,15 @@ impl Layer {
             Self::Graph(network) => network.forward(x, y),
             Self::Groups(groups) => groups.forward(x, y),
             Self::Memory(memory) => memory.forward(x, &mut vec![0.0; memory.state_width(x.len())], y),
+            Self::Image(layer) => layer.forward(x, y),
+            Self::Residual(layers) => {
+                let (mut inside, mut result) = (x.to_vec(), Vec::new());
+                for layer in layers {
+                    layer.forward(0, &inside, &mut result);
+                    std::mem::swap(&mut inside, &mut result);
+                }
+                y.extend(x.iter().zip(inside).map(|(x, inside)| x + inside));
+            }
             Self::Linear { outputs, weight, bias } => {
                 y.extend_from_slice(of_agent(bias, *outputs, agent));
                 let weight = of_agent(weight, x.len() * outputs, agent);
@@ -372,6 +424,18 @@ impl Layer {
             }
         }
     }
+}
+
+/// Width of the input of each layer inside `of`, and of the last result, for an input of `width`.
+pub(crate) fn inner_widths(layers: &[Layer], width: usize, of: &str) -> Result<Vec<usize>, String> {
+    let mut widths = vec![width];
+    for (i, layer) in layers.iter().enumerate() {
+        if matches!(layer, Layer::Graph(_) | Layer::Groups(_) | Layer::Memory(_) | Layer::Residual(_)) {
+            return Err(format!("layer {i} of {of} must be a function of its columns alone"));
+        }
+        widths.push(layer.width(widths[i], 1).map_err(|rule| format!("layer {i} of {of}: {rule}"))?);
+    }
+    Ok(widths)
 }
 
 pub(crate) fn all_finite(lists: &[(&str, &[f32])]) -> Result<(), String> {
@@ -448,34 +512,33 @@ impl ExportedPolicy {
             });
             widths.push(width.map_err(|rule| ExportError::Layer { layer, rule })?);
         }
-        if let Output::Choice { heads } = &self.output {
-            let width = widths[self.layers.len()];
-            let n = heads.iter().try_fold(0usize, |sum, n| sum.checked_add(*n));
-            if n != Some(width) || heads.contains(&0) {
-                // A file may have any number of them.
-                let shown = &heads[..heads.len().min(16)];
-                let rule =
-                    format!("the choices must have {width} actions together, and each at least one, got {shown:?}");
-                return Err(ExportError::Layer { layer: self.layers.len(), rule });
-            }
+        let (heads, width) = (self.output.heads(), widths[self.layers.len()]);
+        let n = heads.iter().try_fold(0usize, |sum, n| sum.checked_add(*n));
+        let fits = match &self.output {
+            Output::Choice { .. } => n == Some(width),
+            Output::Both { .. } => !heads.is_empty() && n.is_some_and(|n| n < width),
+            Output::Real => true,
+        };
+        if !fits || heads.contains(&0) {
+            let most = if matches!(self.output, Output::Choice { .. }) { "" } else { "fewer than " };
+            // A file may have any number of them.
+            let shown = &heads[..heads.len().min(16)];
+            let rule =
+                format!("the choices must have {most}{width} actions together, and each at least one, got {shown:?}");
+            return Err(ExportError::Layer { layer: self.layers.len(), rule });
         }
         Ok(widths)
     }
 
     /// Width of an action.
     pub fn action_width(&self) -> usize {
-        match &self.output {
-            Output::Choice { heads } => heads.len(),
-            Output::Real => self.widths().map_or(0, |widths| widths[self.layers.len()]),
-        }
+        let numbers = self.widths().map_or(0, |widths| self.output.n_numbers(widths[self.layers.len()]));
+        self.output.heads().len() + numbers
     }
 
     /// Number of scores of a row, and width of its mask; 0 if actions are no choices.
     pub fn n_actions(&self) -> usize {
-        match &self.output {
-            Output::Choice { heads } => heads.iter().sum(),
-            Output::Real => 0,
-        }
+        self.output.heads().iter().sum()
     }
 
     /// Numbers that the policy remembers of a row from step to step; 0 for a policy without memory.
@@ -549,24 +612,20 @@ impl ExportedPolicy {
             }
             let mask = mask.map(|mask| &mask[row * n_actions..(row + 1) * n_actions]);
             let is_masked = mask.is_some() || !self.masked;
-            match &self.output {
-                Output::Real => actions.extend(x.iter().map(|x| if is_known { *x } else { f32::NAN })),
-                Output::Choice { heads } => {
-                    let mut first = 0;
-                    for n in heads {
-                        let own = first..first + n;
-                        let is_known = is_known
-                            && is_masked
-                            && !x[own.clone()].iter().any(|x| x.is_nan())
-                            && !mask.is_some_and(|mask| mask[own.clone()].iter().any(|flag| flag.is_nan()));
-                        let legal = |i: &usize| mask.is_none_or(|mask| mask[*i] > 0.0);
-                        let better = |best: usize, i: usize| if x[i] > x[best] { i } else { best };
-                        let best = own.filter(legal).reduce(better).filter(|_| is_known);
-                        actions.push(best.map_or(NO_ACTION, |best| (best - first) as f32));
-                        first += n;
-                    }
-                }
+            let mut first = 0;
+            for n in self.output.heads() {
+                let own = first..first + n;
+                let is_known = is_known
+                    && is_masked
+                    && !x[own.clone()].iter().any(|x| x.is_nan())
+                    && !mask.is_some_and(|mask| mask[own.clone()].iter().any(|flag| flag.is_nan()));
+                let legal = |i: &usize| mask.is_none_or(|mask| mask[*i] > 0.0);
+                let better = |best: usize, i: usize| if x[i] > x[best] { i } else { best };
+                let best = own.filter(legal).reduce(better).filter(|_| is_known);
+                actions.push(best.map_or(NO_ACTION, |best| (best - first) as f32));
+                first += n;
             }
+            actions.extend(x[first..].iter().map(|x| if is_known { *x } else { f32::NAN }));
         }
         actions
     }

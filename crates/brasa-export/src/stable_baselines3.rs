@@ -138,17 +138,12 @@ impl Model {
             let finite = |bound: f32| bound.is_finite().then_some(bound);
             Column { name, unit: None, low: finite(low), high: finite(high) }
         };
-        let actions = match output {
-            Output::Choice { heads } => {
-                let heads = heads.iter().enumerate();
-                heads.map(|(i, n)| column(format!("choice_{i}"), 0.0, n.saturating_sub(1) as f32)).collect()
-            }
-            Output::Real => {
-                let bounds = (self.bounds("low").unwrap_or_default(), self.bounds("high").unwrap_or_default());
-                let bounds = bounds.0.into_iter().zip(bounds.1).take(width(layers));
-                bounds.enumerate().map(|(i, (low, high))| column(format!("action_{i}"), low, high)).collect()
-            }
-        };
+        let choices = output.heads().iter().enumerate();
+        let choices = choices.map(|(i, n)| column(format!("choice_{i}"), 0.0, n.saturating_sub(1) as f32));
+        let (low, high) = (self.bounds("low").unwrap_or_default(), self.bounds("high").unwrap_or_default());
+        let numbers = low.into_iter().zip(high).take(output.n_numbers(width(layers))).enumerate();
+        let numbers = numbers.map(|(i, (low, high))| column(format!("action_{i}"), low, high));
+        let actions = choices.chain(numbers).collect();
         About { actions, ..About::default() }
     }
 

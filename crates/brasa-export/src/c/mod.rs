@@ -1,12 +1,14 @@
 //! Exported policies as a C header.
 
 mod graph;
+mod image;
 mod memory;
 
 use std::fmt::Write;
 
 use crate::about::{comment, text_of};
-use crate::{About, ExportError, ExportedPolicy, Function, Groups, Layer, Output, high_and_low};
+use crate::policy::inner_widths;
+use crate::{About, ExportError, ExportedPolicy, Function, Groups, Layer, high_and_low};
 
 /// The beginning of a header.
 const HEAD: &str =
@@ -113,39 +115,39 @@ impl ExportedPolicy {
         line(out, &format!("            x[i] = obs[agent * {} + i];", self.obs_width));
         line(out, &format!("            if ({name}_is_nan(x[i])) {{ known = 0; }}\n        }}"));
         out.push_str(&body);
-        match &self.output {
-            Output::Real => {
-                let n = self.action_width();
-                line(
-                    out,
-                    &format!("        for (i = 0; i < {n}; ++i) {{ action[agent * {n} + i] = known ? x[i] : NAN; }}"),
-                );
-            }
-            Output::Choice { heads } => {
-                let (n_heads, n_actions) = (heads.len(), self.n_actions());
-                let mut first = 0;
-                for (head, n) in heads.iter().enumerate() {
-                    let end = first + n;
-                    line(out, "        j = -1;");
-                    line(out, &format!("        for (i = {first}; i < {end}; ++i) {{"));
-                    let flag = format!("mask[agent * {n_actions} + i]");
-                    line(
-                        out,
-                        &format!(
-                            "            if ({name}_is_nan(x[i]) || (mask != NULL && {name}_is_nan({flag}))) {{ j = -1; break; }}"
-                        ),
-                    );
-                    line(out, &format!("            if (mask != NULL && {flag} <= 0.0f) {{ continue; }}"));
-                    line(out, "            if (j < 0 || x[i] > x[j]) { j = i; }\n        }");
-                    line(
-                        out,
-                        &format!(
-                            "        action[agent * {n_heads} + {head}] = (float)(j < 0 || !known ? -1 : j - {first});"
-                        ),
-                    );
-                    first = end;
-                }
-            }
+        let (heads, action_width, n_actions) = (self.output.heads(), self.action_width(), self.n_actions());
+        let mut first = 0;
+        for (head, n) in heads.iter().enumerate() {
+            let end = first + n;
+            line(out, "        j = -1;");
+            line(out, &format!("        for (i = {first}; i < {end}; ++i) {{"));
+            let flag = format!("mask[agent * {n_actions} + i]");
+            line(
+                out,
+                &format!(
+                    "            if ({name}_is_nan(x[i]) || (mask != NULL && {name}_is_nan({flag}))) {{ j = -1; break; }}"
+                ),
+            );
+            line(out, &format!("            if (mask != NULL && {flag} <= 0.0f) {{ continue; }}"));
+            line(out, "            if (j < 0 || x[i] > x[j]) { j = i; }\n        }");
+            line(
+                out,
+                &format!(
+                    "        action[agent * {action_width} + {head}] = (float)(j < 0 || !known ? -1 : j - {first});"
+                ),
+            );
+            first = end;
+        }
+        let n_numbers = action_width - heads.len();
+        if n_numbers > 0 {
+            let from = if first == 0 { String::new() } else { format!("{first} + ") };
+            let to = if heads.is_empty() { String::new() } else { format!("{} + ", heads.len()) };
+            line(
+                out,
+                &format!(
+                    "        for (i = 0; i < {n_numbers}; ++i) {{ action[agent * {action_width} + {to}i] = known ? x[{from}i] : NAN; }}"
+                ),
+            );
         }
         line(out, &format!("    }}\n}}\n\n#endif /* {upper}_H */"));
         Ok(text)
@@ -180,8 +182,10 @@ fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer],
                 each(format!("x[i] = (float)({normal}); {}", limit(&format!("-{clip}"), &clip)))
             }
             Layer::Scale { factor, offset } => {
+                let place = |values: &[f32]| if values.len() == 1 { "0" } else { "i" };
+                let places = [place(factor), place(offset)];
                 let (factor, offset) = (array("factor", factor), array("offset", offset));
-                each(format!("x[i] = x[i] * {factor}[i] + {offset}[i];"))
+                each(format!("x[i] = x[i] * {factor}[{}] + {offset}[{}];", places[0], places[1]))
             }
             Layer::Clip { low, high } => {
                 let (low, high) = (array("low", low), array("high", high));
@@ -196,6 +200,16 @@ fn write_layers(out: &mut String, body: &mut String, id: &str, layers: &[Layer],
             Layer::Memory(memory) => {
                 let place = memory::Place { first: states[..i].iter().sum(), n: states[i], all: states.iter().sum() };
                 memory::write(out, &format!("{id}_{i}"), memory, n, place)
+            }
+            Layer::Image(layer) => {
+                let id = format!("{id}_{i}");
+                image::write(out, &id, layer);
+                format!("        {id}_image(x, y);\n        for (i = 0; i < {next}; ++i) {{ x[i] = y[i]; }}\n")
+            }
+            Layer::Residual(layers) => {
+                let id = format!("{id}_{i}");
+                write_residual(out, &id, layers, n);
+                format!("        {id}_residual(x, y);\n        for (i = 0; i < {n}; ++i) {{ x[i] = y[i]; }}\n")
             }
             Layer::Groups(groups) => {
                 let id = format!("{id}_{i}");
@@ -229,6 +243,21 @@ fn write_groups(out: &mut String, id: &str, groups: &Groups) {
         for (group = 0; group < {n_groups}; ++group) {{\n        \
         for (i = 0; i < {width}; ++i) {{ x[i] = row[{id}_columns[group * {width} + i]]; }}\n\
         {body}        for (i = 0; i < {result}; ++i) {{ result[group * {result} + i] = x[i]; }}\n    }}\n}}\n\n"
+    );
+    out.push_str(&text);
+}
+
+/// Writes the constants of the layers of a residual and the function `ID_residual`, from a row of `width` columns to its sum with their result.
+fn write_residual(out: &mut String, id: &str, layers: &[Layer], width: usize) {
+    let widths = inner_widths(layers, width, "a residual").expect("the layers were checked");
+    let widest = widths.iter().max().expect("there is the input");
+    let mut body = String::new();
+    write_layers(out, &mut body, &format!("{id}_inside"), layers, &widths, &[]);
+    let text = format!(
+        "static void {id}_residual(const float *row, float *result) {{\n    \
+        float x[{widest}], y[{widest}];\n    int i, j;\n    (void)y; (void)j;\n    \
+        for (i = 0; i < {width}; ++i) {{ x[i] = row[i]; }}\n\
+        {body}    for (i = 0; i < {width}; ++i) {{ result[i] = row[i] + x[i]; }}\n}}\n\n"
     );
     out.push_str(&text);
 }

@@ -9,7 +9,10 @@ use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
 use self::graph::{GraphKind, affine_of, put_affine};
-use crate::{About, Cell, ExportError, ExportedPolicy, Function, Groups, Layer, Memory, Output, high_and_low, joined};
+use crate::{
+    About, Cell, ExportError, ExportedPolicy, Function, Groups, ImageLayer, ImageShape, Layer, Memory, Output, Window,
+    high_and_low, joined,
+};
 
 /// The entry of the metadata.
 const ENTRY: &str = "brasa_policy";
@@ -48,6 +51,10 @@ enum Kind {
     Groups { width: usize, layers: Vec<Kind> },
     Window { frames: usize },
     Recurrent { cell: Cell },
+    ChannelsFirst(ImageShape),
+    Convolution { input: ImageShape, window: Window },
+    MaxPool { input: ImageShape, window: Window },
+    Residual { layers: Vec<Kind> },
 }
 
 /// Arrays by name.
@@ -119,6 +126,18 @@ impl Kind {
                 Self::Groups { width: groups.width, layers }
             }
             Layer::Graph(network) => Self::Graph(Box::new(GraphKind::of(network, at, arrays))),
+            Layer::Image(ImageLayer::ChannelsFirst(input)) => Self::ChannelsFirst(*input),
+            Layer::Image(ImageLayer::Convolution { input, window, weight, bias }) => {
+                put("weight", weight);
+                put("bias", bias);
+                Self::Convolution { input: *input, window: *window }
+            }
+            Layer::Image(ImageLayer::MaxPool { input, window }) => Self::MaxPool { input: *input, window: *window },
+            Layer::Residual(layers) => {
+                let layers = layers.iter().enumerate();
+                let layers = layers.map(|(i, layer)| Self::of(layer, &format!("{at}.residual.{i}"), arrays)).collect();
+                Self::Residual { layers }
+            }
             Layer::Memory(Memory::Window { frames }) => Self::Window { frames: *frames },
             Layer::Memory(Memory::Recurrent { cell, input, output }) => {
                 put_affine(arrays, &format!("{at}.input"), input);
@@ -158,6 +177,17 @@ impl Kind {
                 Layer::Groups(Groups { width: *width, columns, layers: layers.collect::<Result<_, _>>()? })
             }
             Self::Graph(kind) => Layer::Graph(Box::new(kind.network(at, stored)?)),
+            Self::ChannelsFirst(input) => Layer::Image(ImageLayer::ChannelsFirst(*input)),
+            Self::Convolution { input, window } => {
+                let (weight, bias) = (get("weight")?, get("bias")?);
+                Layer::Image(ImageLayer::Convolution { input: *input, window: *window, weight, bias })
+            }
+            Self::MaxPool { input, window } => Layer::Image(ImageLayer::MaxPool { input: *input, window: *window }),
+            Self::Residual { layers } => {
+                let layers = layers.iter().enumerate();
+                let layers = layers.map(|(i, kind)| kind.layer(&format!("{at}.residual.{i}"), stored));
+                Layer::Residual(layers.collect::<Result<_, _>>()?)
+            }
             Self::Window { frames } => Layer::Memory(Memory::Window { frames: *frames }),
             Self::Recurrent { cell } => {
                 let [input, output] = ["input", "output"].map(|field| affine_of(&format!("{at}.{field}"), stored));

@@ -12,6 +12,10 @@ function brasaPolicy(data) {
     elu: (x) => (x > 0 ? x : Math.expm1(x)),
   };
 
+  // The number of actions of each choice; none for numbers.
+  const heads = data.output === "real" ? [] : (data.output.choice || data.output.both).heads;
+  const nActions = heads.reduce((sum, n) => sum + n, 0);
+
   const functionOf = (kind) => {
     if (typeof kind === "string") return functions[kind];
     const slope = kind["leaky-relu"];
@@ -65,7 +69,11 @@ function brasaPolicy(data) {
   }
 
   function forward(kind, at, x, agent) {
-    if (kind === "scale") return x.map((x, i) => x * arrays[at + ".factor"][i] + arrays[at + ".offset"][i]);
+    if (kind === "scale") {
+      // One number for all columns, or one each.
+      const [factor, offset] = [arrays[at + ".factor"], arrays[at + ".offset"]];
+      return x.map((x, i) => x * factor[factor.length === 1 ? 0 : i] + offset[offset.length === 1 ? 0 : i]);
+    }
     if (kind === "clip") {
       return x.map((x, i) => Math.min(Math.max(x, arrays[at + ".low"][i]), arrays[at + ".high"][i]));
     }
@@ -96,7 +104,43 @@ function brasaPolicy(data) {
       }
       return Float32Array.from(results);
     }
+    if (kind.residual) {
+      let y = x;
+      kind.residual.layers.forEach((layer, i) => (y = forward(layer, `${at}.residual.${i}`, y, 0)));
+      return x.map((x, i) => x + y[i]);
+    }
+    if (kind["channels-first"]) {
+      const { channels, height, width } = kind["channels-first"];
+      const pixels = height * width;
+      return x.map((_, i) => x[(i % pixels) * channels + Math.floor(i / pixels)]);
+    }
+    if (kind.convolution || kind["max-pool"]) return onImage(kind, at, x);
     return scoresOfGraph(kind.graph, at, x);
+  }
+
+  // A convolution, or the largest number of each place of a window, on an image with its channels outermost.
+  function onImage(kind, at, x) {
+    const { input: { channels, height, width }, window: { size, stride, padding } } = kind.convolution || kind["max-pool"];
+    const [weight, bias] = [arrays[at + ".weight"], arrays[at + ".bias"]];
+    const [rows, columns] = [height, width].map((pixels) => Math.floor((pixels + 2 * padding - size) / stride) + 1);
+    const filters = kind.convolution ? bias.length : channels;
+    const y = new Float32Array(filters * rows * columns);
+    for (let f = 0; f < filters; f++) for (let r = 0; r < rows; r++) for (let s = 0; s < columns; s++) {
+      let result = kind.convolution ? bias[f] : -Infinity;
+      for (let i = 0; i < size; i++) for (let j = 0; j < size; j++) {
+        const [v, u] = [r * stride + i - padding, s * stride + j - padding];
+        if (v < 0 || v >= height || u < 0 || u >= width) continue;
+        if (!kind.convolution) {
+          result = Math.max(result, x[(f * height + v) * width + u]);
+          continue;
+        }
+        for (let c = 0; c < channels; c++) {
+          result += x[(c * height + v) * width + u] * weight[((f * channels + c) * size + i) * size + j];
+        }
+      }
+      y[(f * rows + r) * columns + s] = result;
+    }
+    return y;
   }
 
   // Attention of `kind` on `n` nodes whose edges begin at entry `first` of the starts.
@@ -269,23 +313,19 @@ function brasaPolicy(data) {
     const [rows, next] = results(obs, state);
     const hasMask = mask !== undefined && mask !== null;
     if (hasMask) {
-      if (data.output === "real") throw new TypeError("`mask` must be absent: the actions are no choices");
+      if (heads.length === 0) throw new TypeError("`mask` must be absent: the actions are no choices");
       const isFlag = (flag) => flag === 0 || flag === 1 || Number.isNaN(flag);
-      check("mask", mask, data.n_agents * rows[0].length, isFlag, "0 or 1");
+      check("mask", mask, data.n_agents * nActions, isFlag, "0 or 1");
     } else if (data.masked) {
       throw new TypeError("`mask` must be given: not every action is legal");
     }
     const actions = [];
     rows.forEach((x, row) => {
-      if (data.output === "real") {
-        actions.push(...x);
-        return;
-      }
       let first = 0;
-      for (const n of data.output.choice.heads) {
+      for (const n of heads) {
         let best = -1;
         for (let i = first; i < first + n; i++) {
-          const flag = hasMask ? mask[row * x.length + i] : 1;
+          const flag = hasMask ? mask[row * nActions + i] : 1;
           if (Number.isNaN(x[i]) || Number.isNaN(flag)) {
             best = -1;
             break;
@@ -296,6 +336,8 @@ function brasaPolicy(data) {
         actions.push(best < 0 ? -1 : best - first);
         first += n;
       }
+      // The numbers behind the choices.
+      actions.push(...x.slice(first));
     });
     if (remembers) next.forEach((x, i) => (state[i] = x));
     return actions;

@@ -23,9 +23,9 @@ impl GraphNetwork {
     pub(super) fn add_to(&self, graph: &mut Graph, x: &str) -> String {
         let n = self.n_nodes;
         // `[batch, 1]`: an index below `end`, 0 instead of another number, and whether it is one.
-        let index = |graph: &mut Graph, column: i64, end: &str| {
+        let index = |graph: &mut Graph, column: usize, end: &str| {
             let zero = graph.floats(&[], &[0.0]);
-            let column = columns(graph, x, column, column + 1);
+            let column = graph.columns(x, column, column + 1);
             let whole = graph.node("Floor", &[&column], vec![]);
             let is_whole = graph.node("Equal", &[&column, &whole], vec![]);
             let is_below = graph.node("Less", &[&column, end], vec![]);
@@ -43,8 +43,8 @@ impl GraphNetwork {
         let n_own = graph.node("Squeeze", &[&rows.count, &axis], vec![]);
         let (own, is_own) = index(graph, 1, &n_own);
         let is_there = graph.node("And", &[&is_graph, &is_own], vec![]);
-        let first = 2 + self.agent_features as i64;
-        let features = columns(graph, x, first, first + (n * self.node_features) as i64);
+        let first = 2 + self.agent_features;
+        let features = graph.columns(x, first, first + n * self.node_features);
         let mut nodes = reshaped(graph, &features, &[-1, n as i64, self.node_features as i64]);
         for layer in &self.layers {
             nodes = layer.add_to(graph, &nodes, &rows);
@@ -68,7 +68,7 @@ impl GraphNetwork {
             parts.push(graph.node("ReduceMax", &[&there], axes));
         }
         if self.readout.agent && self.agent_features > 0 {
-            parts.push(columns(graph, x, 2, first));
+            parts.push(graph.columns(x, 2, first));
         }
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let mut read = graph.node("Concat", &parts, vec![attribute("axis", 1)]);
@@ -100,7 +100,7 @@ impl GraphNetwork {
                 let there = graph.node("Cast", &[&ranks], vec![attribute("to", BOOL as i64)]);
                 let absent = graph.floats(&[], &[ABSENT]);
                 let scores = graph.node("Where", &[&there, &scores, &absent], vec![]);
-                let wait = columns(graph, &read, 0, 1);
+                let wait = graph.columns(&read, 0, 1);
                 graph.node("Concat", &[&scores, &wait], vec![attribute("axis", 1)])
             }
         };
@@ -255,12 +255,6 @@ fn affine(graph: &mut Graph, x: &str, affine: &Affine) -> String {
 fn reshaped(graph: &mut Graph, x: &str, shape: &[i64]) -> String {
     let shape = graph.ints(shape);
     graph.node("Reshape", &[x, &shape], vec![])
-}
-
-/// Columns of `[batch, width]`.
-fn columns(graph: &mut Graph, x: &str, begin: i64, end: i64) -> String {
-    let [begin, end, axis] = [begin, end, 1].map(|index| graph.ints(&[index]));
-    graph.node("Slice", &[x, &begin, &end, &axis], vec![])
 }
 
 /// [`ABSENT`] instead of the scores of padded nodes.

@@ -4,12 +4,6 @@ use super::{Graph, attribute};
 use crate::{Affine, Cell, Memory};
 
 impl Graph {
-    /// The columns from `begin` to `end` of the last dimension of `x`.
-    fn columns(&mut self, x: &str, begin: usize, end: usize) -> String {
-        let [begin, end, axis] = [begin as i64, end as i64, -1].map(|index| self.ints(&[index]));
-        self.node("Slice", &[x, &begin, &end, &axis], vec![])
-    }
-
     /// The next `n` columns of what was remembered before the step.
     fn recall(&mut self, n: usize) -> String {
         let first = self.n_remembered;

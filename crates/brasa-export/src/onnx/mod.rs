@@ -1,9 +1,11 @@
 //! Exported policies as ONNX: a model of protocol buffers, IR version 8, operators of version 17.
 
 mod graph;
+mod image;
 mod memory;
 
-use crate::{ExportError, ExportedPolicy, Groups, Layer, NO_ACTION, Output, high_and_low};
+use crate::policy::inner_widths;
+use crate::{ExportError, ExportedPolicy, Groups, Layer, NO_ACTION, high_and_low};
 
 const IR_VERSION: u64 = 8;
 const OPSET: u64 = 17;
@@ -95,6 +97,12 @@ impl Graph {
         name
     }
 
+    /// The columns from `begin` to `end` of the last dimension of `x`.
+    fn columns(&mut self, x: &str, begin: usize, end: usize) -> String {
+        let [begin, end, axis] = [begin as i64, end as i64, -1].map(|index| self.ints(&[index]));
+        self.node("Slice", &[x, &begin, &end, &axis], vec![])
+    }
+
     /// An operator with its inputs and attributes; the name of its result.
     fn node(&mut self, operator: &str, inputs: &[&str], attributes: Vec<Message>) -> String {
         let output = self.name(&operator.to_ascii_lowercase());
@@ -139,7 +147,7 @@ impl ExportedPolicy {
     /// The bytes of an ONNX model.
     ///
     /// Inputs: `obs` (float, `[batch, obs_width]`) and, if environments say which actions are legal, `mask` (float, `[batch, n_actions]`,
-    /// 0 for illegal ones). Outputs: `action` (float `[batch, action_width]`, or int64 for choices) and, for choices, `scores` (float,
+    /// 0 for illegal ones). Outputs: `action` (float `[batch, action_width]`, or int64 for choices alone) and, for choices, `scores` (float,
     /// `[batch, n_actions]`): logits or action values, without the mask. With several agents the second dimension of each counts
     /// them. A policy that remembers has the input `state` and the output `next_state` too (float, `[batch, state_width]`): 0 where an episode
     /// begins, then what the model returned. Invalid input gives NaN and -1, as in [`ExportedPolicy::act`]. `metadata_props` have [`About`](crate::About) under `brasa.run`,
@@ -172,55 +180,35 @@ impl ExportedPolicy {
             remembered = Some(value("next_state", FLOAT, &dims));
             graph.add_next_state(&is_unknown);
         }
-        match &self.output {
-            Output::Real => {
-                graph.node_to("action", "Where", &[&is_unknown, &nan, &x], vec![]);
-                outputs.push(value("action", FLOAT, &with_agents(self.action_width())));
-            }
-            Output::Choice { heads } => {
-                let n_actions = self.n_actions();
-                graph.node_to("scores", "Where", &[&is_unknown, &nan, &x], vec![]);
-                x = "scores".into();
-                if self.masked {
-                    inputs.push(value("mask", FLOAT, &with_agents(n_actions)));
+        let (heads, n_actions) = (self.output.heads(), self.n_actions());
+        let n_numbers = self.action_width() - heads.len();
+        if heads.is_empty() {
+            graph.node_to("action", "Where", &[&is_unknown, &nan, &x], vec![]);
+            outputs.push(value("action", FLOAT, &with_agents(n_numbers)));
+        } else {
+            let all = graph.node("Where", &[&is_unknown, &nan, &x], vec![]);
+            let columns = |graph: &mut Graph, begin: usize, end: usize| graph.columns(&all, begin, end);
+            match n_numbers {
+                0 => graph.node_to("scores", "Identity", &[&all], vec![]),
+                _ => {
+                    let scores = columns(&mut graph, 0, n_actions);
+                    graph.node_to("scores", "Identity", &[&scores], vec![]);
                 }
-                let none = graph.ints_of(&[], &[NO_ACTION as i64]);
-                let mut first = 0;
-                let mut choices = Vec::new();
-                for n in heads {
-                    let range = [first, first + *n as i64, -1];
-                    let own = |graph: &mut Graph, x: &str| match heads.len() {
-                        1 => x.to_owned(),
-                        _ => {
-                            let [begin, end, axis] = range.map(|index| graph.ints(&[index]));
-                            graph.node("Slice", &[x, &begin, &end, &axis], vec![])
-                        }
-                    };
-                    let mut scores = own(&mut graph, &x);
-                    let n_nan = count_of(&mut graph, &scores, |graph, x| graph.node("IsNaN", &[x], vec![]));
-                    let mut is_wrong = graph.node("Greater", &[&n_nan, &zero], vec![]);
-                    if self.masked {
-                        let mask = own(&mut graph, "mask");
-                        let n_nan = count_of(&mut graph, &mask, |graph, mask| graph.node("IsNaN", &[mask], vec![]));
-                        let is_nan = graph.node("Greater", &[&n_nan, &zero], vec![]);
-                        let n_legal =
-                            count_of(&mut graph, &mask, |graph, mask| graph.node("Greater", &[mask, &zero], vec![]));
-                        let is_stuck = graph.node("Equal", &[&n_legal, &zero], vec![]);
-                        is_wrong = graph.node("Or", &[&is_wrong, &is_nan], vec![]);
-                        is_wrong = graph.node("Or", &[&is_wrong, &is_stuck], vec![]);
-                        let is_legal = graph.node("Greater", &[&mask, &zero], vec![]);
-                        let lowest = graph.floats(&[], &[f32::NEG_INFINITY]);
-                        scores = graph.node("Where", &[&is_legal, &scores, &lowest], vec![]);
-                    }
-                    let best = graph.node("ArgMax", &[&scores], vec![attribute("axis", -1), attribute("keepdims", 1)]);
-                    choices.push(graph.node("Where", &[&is_wrong, &none, &best], vec![]));
-                    first += *n as i64;
-                }
-                let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
-                graph.node_to("action", "Concat", &choices, vec![attribute("axis", -1)]);
-                outputs.push(value("action", INT64, &with_agents(heads.len())));
-                outputs.push(value("scores", FLOAT, &with_agents(n_actions)));
             }
+            if self.masked {
+                inputs.push(value("mask", FLOAT, &with_agents(n_actions)));
+            }
+            let mut parts = add_choices(&mut graph, heads, self.masked);
+            let kind = if n_numbers > 0 { FLOAT } else { INT64 };
+            if n_numbers > 0 {
+                let to_float = |part: &String| graph.node("Cast", &[part], vec![attribute("to", FLOAT as i64)]);
+                parts = parts.iter().map(to_float).collect();
+                parts.push(columns(&mut graph, n_actions, n_actions + n_numbers));
+            }
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            graph.node_to("action", "Concat", &parts, vec![attribute("axis", -1)]);
+            outputs.push(value("action", kind, &with_agents(heads.len() + n_numbers)));
+            outputs.push(value("scores", FLOAT, &with_agents(n_actions)));
         }
         outputs.extend(remembered);
         let Graph { nodes, constants, .. } = graph;
@@ -241,6 +229,38 @@ impl ExportedPolicy {
         });
         Ok(model.0)
     }
+}
+
+/// The choices of `heads` from `scores`, and `mask` where actions may be illegal: an index each.
+fn add_choices(graph: &mut Graph, heads: &[usize], masked: bool) -> Vec<String> {
+    let (zero, none) = (graph.floats(&[], &[0.0]), graph.ints_of(&[], &[NO_ACTION as i64]));
+    let mut first = 0;
+    let mut choices = Vec::new();
+    for n in heads {
+        let own = |graph: &mut Graph, x: &str| match heads.len() {
+            1 => x.to_owned(),
+            _ => graph.columns(x, first, first + n),
+        };
+        let mut scores = own(graph, "scores");
+        let n_nan = count_of(graph, &scores, |graph, x| graph.node("IsNaN", &[x], vec![]));
+        let mut is_wrong = graph.node("Greater", &[&n_nan, &zero], vec![]);
+        if masked {
+            let mask = own(graph, "mask");
+            let n_nan = count_of(graph, &mask, |graph, mask| graph.node("IsNaN", &[mask], vec![]));
+            let is_nan = graph.node("Greater", &[&n_nan, &zero], vec![]);
+            let n_legal = count_of(graph, &mask, |graph, mask| graph.node("Greater", &[mask, &zero], vec![]));
+            let is_stuck = graph.node("Equal", &[&n_legal, &zero], vec![]);
+            is_wrong = graph.node("Or", &[&is_wrong, &is_nan], vec![]);
+            is_wrong = graph.node("Or", &[&is_wrong, &is_stuck], vec![]);
+            let is_legal = graph.node("Greater", &[&mask, &zero], vec![]);
+            let lowest = graph.floats(&[], &[f32::NEG_INFINITY]);
+            scores = graph.node("Where", &[&is_legal, &scores, &lowest], vec![]);
+        }
+        let best = graph.node("ArgMax", &[&scores], vec![attribute("axis", -1), attribute("keepdims", 1)]);
+        choices.push(graph.node("Where", &[&is_wrong, &none, &best], vec![]));
+        first += n;
+    }
+    choices
 }
 
 /// The number of columns of `x` for which `is` holds, `[..., 1]`.
@@ -265,7 +285,7 @@ fn add(graph: &mut Graph, layer: &Layer, x: String, [n, next]: [usize; 2], n_age
             graph.node("Clip", &[&x, &low, &high], vec![])
         }
         Layer::Scale { factor, offset } => {
-            let (factor, offset) = (graph.floats(&[n], factor), graph.floats(&[n], offset));
+            let [factor, offset] = [factor, offset].map(|values| graph.floats(&[values.len()], values));
             let x = graph.node("Mul", &[&x, &factor], vec![]);
             graph.node("Add", &[&x, &offset], vec![])
         }
@@ -278,6 +298,13 @@ fn add(graph: &mut Graph, layer: &Layer, x: String, [n, next]: [usize; 2], n_age
         Layer::Graph(network) => network.add_to(graph, &x),
         Layer::Groups(groups) => add_groups(graph, groups, &x, n_agents),
         Layer::Memory(memory) => memory.add_to(graph, &x, n),
+        Layer::Image(layer) => layer.add_to(graph, &x, n_agents),
+        Layer::Residual(layers) => {
+            let widths = inner_widths(layers, n, "a residual").expect("the layers were checked");
+            let inner = layers.iter().zip(widths.windows(2));
+            let inside = inner.fold(x.clone(), |x, (layer, of)| add(graph, layer, x, [of[0], of[1]], n_agents));
+            graph.node("Add", &[&x, &inside], vec![])
+        }
         Layer::Linear { weight, bias, .. } => {
             let x = match weight.len() == n * next {
                 true => {

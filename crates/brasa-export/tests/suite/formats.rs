@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use brasa_export::{About, Column, ExportError, ExportedPolicy, Groups, JsModule, Layer, Output};
+use brasa_export::{About, Column, ExportError, ExportedPolicy, Groups, ImageLayer, JsModule, Layer, Output};
 use common::{FAR, graph_policies, linear, memory_policies, numbers, policies};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
@@ -35,7 +35,7 @@ fn inputs(policy: &ExportedPolicy) -> (Vec<f32>, Option<Vec<f32>>) {
             obs[1] = (row / 2 % network.edges.nodes[graph]) as f32;
         }
     }
-    let Output::Choice { heads } = &policy.output else { return (obs, None) };
+    let heads = policy.output.heads();
     let mut mask = Vec::new();
     for row in 0..n_rows {
         for n in heads {
@@ -98,7 +98,9 @@ fn onnx_runtime_computes_the_same_actions() {
         assert_eq!(results["action"]["shape"], serde_json::json!(shape(policy.action_width())), "{name}");
         assert_near(name, &read("action"), &policy.act(&obs, mask.as_deref()), 1e-5);
         if policy.n_actions() > 0 {
-            let scores = ExportedPolicy { output: Output::Real, ..policy.clone() }.act(&obs, None);
+            let all = ExportedPolicy { output: Output::Real, ..policy.clone() };
+            let (scores, width) = (all.act(&obs, None), all.action_width());
+            let scores: Vec<f32> = scores.chunks(width).flat_map(|row| &row[..policy.n_actions()]).copied().collect();
             assert_near(name, &read("scores"), &scores, 1e-5);
         }
     }
@@ -318,6 +320,13 @@ fn layers_that_do_not_fit_and_bad_names_are_refused() {
     let fault = |policy: &ExportedPolicy| policy.to_onnx().expect_err("it does not fit").to_string();
     policy.output = Output::Choice { heads: vec![3] };
     assert_eq!(fault(&policy), "layer 3: the choices must have 4 actions together, and each at least one, got [3]");
+    for heads in [vec![], vec![2, 2], vec![0, 3]] {
+        let shown = format!("{heads:?}");
+        policy.output = Output::Both { heads };
+        let rule = "the choices must have fewer than 4 actions together, and each at least one";
+        assert_eq!(fault(&policy), format!("layer 3: {rule}, got {shown}"));
+    }
+    policy.output = Output::Choice { heads: vec![3] };
     policy.layers.push(Layer::Scale { factor: vec![1.0; 4], offset: vec![0.0; 3] });
     assert_eq!(fault(&policy), "layer 3: `offset` must have 4 numbers, got 3");
     policy.layers[0] = linear(6, 16, 1, 0.0);
@@ -335,6 +344,32 @@ fn layers_that_do_not_fit_and_bad_names_are_refused() {
     assert_eq!(fault(&policy), "layer 1: `columns` must be below 5, got 5");
     groups_of(&mut policy).columns.pop();
     assert_eq!(fault(&policy), "layer 1: `columns` must have a positive multiple of 3 indices, got 17");
+    for (name, change, expected) in [
+        ("image", 0, "layer 1: an image of 2 x 5 x 8 does not have 70 numbers"),
+        ("image", 1, "layer 1: `window` of 3 with stride 0 and padding 1 does not fit the image"),
+        ("image", 2, "layer 1: `window` of 8 with stride 2 and padding 1 does not fit the image"),
+        ("image", 3, "layer 1: `weight` must have 4 x 2 x 3 x 3 numbers, got 71"),
+        ("image_residual", 4, "layer 1: `padding` must be below 3, got 3"),
+        ("image_residual", 5, "layer 2: a residual must have 36 columns, as its input, got 5"),
+        ("image_residual", 6, "layer 2: layer 4 of a residual must be a function of its columns alone"),
+    ] {
+        let mut policy = named(name);
+        let nested = policy.layers[2].clone();
+        let last = policy.layers.last().expect("it has layers").clone();
+        match (&mut policy.layers[1..3], change) {
+            ([Layer::Image(ImageLayer::Convolution { input, window, weight, .. }), _], 0..=3) => match change {
+                0 => input.width += 1,
+                1 => window.stride = 0,
+                2 => window.size = 8,
+                _ => drop(weight.pop()),
+            },
+            ([Layer::Image(ImageLayer::MaxPool { window, .. }), _], 4) => window.padding = 3,
+            ([_, Layer::Residual(layers)], 5) => layers.push(last),
+            ([_, Layer::Residual(layers)], _) => layers.push(nested),
+            _ => panic!("{name} has other layers"),
+        }
+        assert_eq!(fault(&policy), expected);
+    }
     let policy = named("clipped");
     assert!(matches!(policy.to_c("2 fast"), Err(ExportError::Name(_))));
     for word in ["for", "typeof", "class", "module", "await", "NaN", "atob", "template"] {

@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used)]
 
 use brasa_export::{
-    About, Affine, Attention, Cell, Edges, ExportedPolicy, Function, GraphNetwork, Groups, Head, Layer, Memory, Norm,
-    Output, Readout, Residual, high_and_low, joined,
+    About, Affine, Attention, Cell, Edges, ExportedPolicy, Function, GraphNetwork, Groups, Head, ImageLayer,
+    ImageShape, Layer, Memory, Norm, Output, Readout, Residual, Window, high_and_low, joined,
 };
 
 /// Fixed numbers in [-1, 1].
@@ -90,6 +90,12 @@ pub fn policies() -> Vec<(&'static str, ExportedPolicy)> {
         }
     };
     let scaled = vec![Layer::Scale { factor: numbers(3, 12.0), offset: numbers(3, 13.0) }, linear(3, 1, 1, 14.0)];
+    // Scores of a choice have no bounds.
+    let no_bounds = |n: usize, bound: f32| vec![bound; n];
+    let two_limited = Layer::Clip {
+        low: [no_bounds(3, f32::NEG_INFINITY), vec![-0.2, 0.1]].concat(),
+        high: [no_bounds(3, f32::INFINITY), vec![0.2, 0.5]].concat(),
+    };
     let summed = vec![groups(scaled), linear(6, 2, 1, 15.0)];
     let flat = vec![
         ("pairs", pairs(1)),
@@ -102,11 +108,59 @@ pub fn policies() -> Vec<(&'static str, ExportedPolicy)> {
             "choices",
             ExportedPolicy { masked: true, ..policy(mlp(7, Function::Tanh), Output::Choice { heads: vec![3, 2, 2] }) },
         ),
+        ("hybrid", policy([mlp(5, Function::Tanh), vec![two_limited]].concat(), Output::Both { heads: vec![3] })),
+        (
+            "hybrids",
+            ExportedPolicy { masked: true, ..policy(mlp(6, Function::Relu), Output::Both { heads: vec![3, 2] }) },
+        ),
         ("team", team(false)),
         ("trunk", team(true)),
         ("named", named),
     ];
-    flat.into_iter().chain(graph_policies()).collect()
+    flat.into_iter().chain(image_policies()).chain(graph_policies()).collect()
+}
+
+/// Policies on images: convolutions with strides and zeros around, channels innermost, a residual network with a pool, and a team.
+fn image_policies() -> Vec<(&'static str, ExportedPolicy)> {
+    let image = |channels, height, width| ImageShape { channels, height, width };
+    let window = |size, stride, padding| Window { size, stride, padding };
+    let convolution = |input: ImageShape, window: Window, filters: usize, seed: f32| {
+        let n = filters * input.channels * window.size * window.size;
+        let weight = numbers(n, seed).iter().map(|x| 0.3 * x).collect();
+        Layer::Image(ImageLayer::Convolution { input, window, weight, bias: numbers(filters, seed + 0.5) })
+    };
+    let relu = || Layer::Activation(Function::Relu);
+    let policy = |input: ImageShape, n_agents: usize, layers: Vec<Layer>, heads: usize| ExportedPolicy {
+        obs_width: input.columns().expect("a small image"),
+        n_agents,
+        masked: false,
+        layers,
+        output: Output::Choice { heads: vec![heads] },
+        about: About::default(),
+    };
+    let plain = |input: ImageShape| {
+        let second = image(4, 3, 4);
+        // From 0 to 6 instead of -3 to 3, as bytes become 0 to 1.
+        let scale = Layer::Scale { factor: vec![0.5], offset: vec![1.5] };
+        let first = convolution(input, window(3, 2, 1), 4, 110.0);
+        vec![scale, first, relu(), convolution(second, window(2, 1, 0), 3, 111.0), relu(), linear(18, 4, 1, 112.0)]
+    };
+    let input = image(2, 5, 7);
+    let innermost = [vec![Layer::Image(ImageLayer::ChannelsFirst(input))], plain(input)].concat();
+    let half = image(3, 3, 4);
+    let block = |seed: f32| {
+        let same = |seed| convolution(half, window(3, 1, 1), 3, seed);
+        Layer::Residual(vec![relu(), same(seed), relu(), same(seed + 1.0)])
+    };
+    let pool = Layer::Image(ImageLayer::MaxPool { input: image(3, 5, 7), window: window(3, 2, 1) });
+    let first = convolution(input, window(3, 1, 1), 3, 113.0);
+    let residual = vec![first, pool, block(114.0), block(116.0), relu(), linear(36, 5, 1, 118.0)];
+    vec![
+        ("image", policy(input, 1, plain(input), 4)),
+        ("image_innermost", policy(input, 1, innermost, 4)),
+        ("image_residual", policy(input, 1, residual.clone(), 5)),
+        ("image_team", policy(input, 2, residual, 5)),
+    ]
 }
 
 /// Policies that remember: every kind of cell, windows, several of them, and a team with a head for each agent.
