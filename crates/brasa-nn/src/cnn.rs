@@ -1,6 +1,7 @@
 //! Convolutional networks on observations that are images.
 
 use brasa_core::env::{BoxSpace, Space, field};
+use brasa_core::export::{Function, ImageLayer, ImageShape, Layer, Window};
 use burn::module::Module;
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
@@ -10,6 +11,7 @@ use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::exported::numbers;
 use crate::{Init, NnError, initialized};
 
 /// The layers of a [`Cnn`].
@@ -270,6 +272,68 @@ impl Cnn {
         let image = self.residual.iter().fold(image, |x, layers| layers.forward(x));
         let features: Tensor<2> = image.flatten(1, 3);
         if self.residual.is_empty() { features } else { relu(features) }
+    }
+
+    /// The layers in exported policies.
+    pub fn exported(&self) -> Vec<Layer> {
+        let Image { height, width, channels, .. } = self.image;
+        let mut images = Images { size: ImageShape { channels, height, width }, list: Vec::new() };
+        if let Some((least, range)) = self.image.bounds.filter(|bounds| *bounds != (0.0, 1.0)) {
+            images.list.push(Layer::Scale { factor: vec![1.0 / range], offset: vec![-least / range] });
+        }
+        if self.image.is_last {
+            images.list.push(Layer::Image(ImageLayer::ChannelsFirst(images.size)));
+        }
+        for convolution in &self.convolutions {
+            images.convolution(convolution);
+            images.relu();
+        }
+        for Sequence { first, blocks, .. } in &self.residual {
+            images.convolution(first);
+            // As `Sequence::new`.
+            let window = Window { size: 3, stride: 2, padding: 1 };
+            images.push(ImageLayer::MaxPool { input: images.size, window });
+            for Block { first, second } in blocks {
+                let mut inside = Images { size: images.size, list: Vec::new() };
+                for layer in [first, second] {
+                    inside.relu();
+                    inside.convolution(layer);
+                }
+                images.list.push(Layer::Residual(inside.list));
+            }
+        }
+        if !self.residual.is_empty() {
+            images.relu();
+        }
+        images.list
+    }
+}
+
+/// Exported layers on images, with the size of the last image.
+struct Images {
+    size: ImageShape,
+    list: Vec<Layer>,
+}
+
+impl Images {
+    fn relu(&mut self) {
+        self.list.push(Layer::Activation(Function::Relu));
+    }
+
+    fn convolution(&mut self, layer: &Conv2d) {
+        let [filters, _, size, _] = layer.weight.dims();
+        let padding = match layer.padding {
+            PaddingConfig2d::Explicit(pixels, ..) => pixels,
+            _ => 0,
+        };
+        let window = Window { size, stride: layer.stride[0], padding };
+        let bias = layer.bias.as_ref().map_or(vec![0.0; filters], |bias| numbers(bias.val()));
+        self.push(ImageLayer::Convolution { input: self.size, window, weight: numbers(layer.weight.val()), bias });
+    }
+
+    fn push(&mut self, layer: ImageLayer) {
+        self.size = layer.output();
+        self.list.push(Layer::Image(layer));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Convolutional actor-critics and Q-networks.
 
 use brasa_core::env::{EnvSpec, Space};
+use brasa_core::export::{ExportedPolicy, Layer, Output};
 use brasa_core::{ActionValues, Obs};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -8,6 +9,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::actor_critic::check_widths;
+use crate::exported::Layers;
 use crate::q_network::n_actions;
 use crate::{
     Activation, ActorCriticModule, Channels, Cnn, CnnLayers, Heads, Init, Linear, Mlp, MlpConfig, ModuleActorCritic,
@@ -94,6 +96,10 @@ impl ActorCriticModule for CnnActorCriticLayers {
     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
         let features = self.body.forward(obs);
         (self.actor.forward(features.clone()), self.critic.forward(features).squeeze_dim(1))
+    }
+
+    fn exported(&self) -> Option<Vec<Layer>> {
+        Some([self.body.exported(), self.actor.exported()].concat())
     }
 }
 
@@ -231,6 +237,12 @@ impl ActionValues for CnnQNetwork {
     fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {
         obs.mask.clone()
     }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        let mut layers = Layers::of(self.body.cnn.inputs(), self.body.exported());
+        layers.linear(&self.head);
+        Some(layers.policy(1, Output::Choice { heads: vec![self.n_actions] }))
+    }
 }
 
 /// Convolutions and the layers after them.
@@ -261,5 +273,9 @@ impl Body {
 
     fn forward(&self, obs: Obs) -> Tensor<2> {
         self.hidden.forward(self.cnn.forward(obs.values))
+    }
+
+    fn exported(&self) -> Vec<Layer> {
+        [self.cnn.exported(), self.hidden.exported()].concat()
     }
 }

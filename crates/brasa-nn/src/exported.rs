@@ -4,7 +4,7 @@ use brasa_core::export::{About, ExportedPolicy, Function, Layer, Output};
 use burn::tensor::Tensor;
 
 use crate::action_bounds::ActionBounds;
-use crate::{ActionHead, Activation, Heads, Linear, Mlp, StackedLinear, StackedMlp};
+use crate::{ActionHead, Activation, Heads, Linear, Mlp, Recurrent, StackedLinear, StackedMlp};
 
 /// The numbers of a parameter.
 pub(crate) fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
@@ -46,6 +46,11 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
+    /// Layers of observations of `inputs` numbers.
+    pub(crate) fn of(inputs: usize, list: Vec<Layer>) -> Self {
+        Self { inputs: Some(inputs), list }
+    }
+
     pub(crate) fn push(&mut self, layer: Layer) {
         self.list.push(layer);
     }
@@ -68,6 +73,11 @@ impl Layers {
         mlp.output().into_iter().for_each(|layer| self.linear(layer));
     }
 
+    pub(crate) fn recurrent(&mut self, layer: &Recurrent) {
+        self.inputs.get_or_insert(layer.inputs());
+        self.push(Layer::Memory(layer.exported()));
+    }
+
     pub(crate) fn stacked_linear(&mut self, linear: &StackedLinear) {
         self.inputs.get_or_insert(linear.inputs());
         let (outputs, weight, bias) = linear.numbers();
@@ -88,10 +98,16 @@ impl Layers {
         self.push(Layer::Scale { factor, offset });
     }
 
-    /// The head of an actor, with its actions in the form of the environment. `None` for choices together with numbers.
-    pub(crate) fn head(mut self, head: &ActionHead) -> Option<ExportedPolicy> {
+    /// The head of an actor, with its actions in the form of the environment.
+    pub(crate) fn head(mut self, head: &ActionHead) -> ExportedPolicy {
         self.linear(head.output());
-        let output = match head.heads() {
+        let output = self.actions(head.heads());
+        self.policy(1, output)
+    }
+
+    /// From the outputs of an actor to actions of the environment.
+    pub(crate) fn actions(&mut self, heads: &Heads) -> Output {
+        match heads {
             Heads::Choice(heads) => Output::Choice { heads: heads.clone() },
             Heads::Real { low, high, squash: false } => {
                 self.push(Layer::Clip { low: low.clone(), high: high.clone() });
@@ -102,13 +118,19 @@ impl Layers {
                 self.scale(&ActionBounds::between(low.clone(), high.clone()));
                 Output::Real
             }
-            Heads::Hybrid { .. } => return None,
-        };
-        Some(self.policy(1, output))
+            Heads::Hybrid { heads, low, high } => {
+                // Scores of choices have no bounds.
+                let free = |bound: f32| vec![bound; heads.iter().sum()];
+                let (low, high) =
+                    ([free(f32::NEG_INFINITY), low.clone()].concat(), [free(f32::INFINITY), high.clone()].concat());
+                self.push(Layer::Clip { low, high });
+                Output::Both { heads: heads.clone() }
+            }
+        }
     }
 
     pub(crate) fn policy(self, n_agents: usize, output: Output) -> ExportedPolicy {
-        let obs_width = self.inputs.expect("every network has a linear layer");
+        let obs_width = self.inputs.expect("every network has a layer with weights");
         ExportedPolicy { obs_width, n_agents, masked: false, layers: self.list, output, about: About::default() }
     }
 

@@ -1,6 +1,7 @@
 //! Any module of Burn as an actor-critic.
 
 use brasa_core::env::{BatchSlabs, EnvSpec};
+use brasa_core::export::{ExportedPolicy, Layer};
 use brasa_core::{
     ActionSizes, ActorCritic, Decision, Evaluation, Explore, NetworkSizes, NoiseSpec, Obs, ObsForm, ObsParts, Policy,
     PolicyState, Rows, Sequences,
@@ -9,6 +10,7 @@ use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
 use crate::distribution::{categorical, gaussian, hybrid};
+use crate::exported::Layers;
 use crate::linear::leaf;
 use crate::{Heads, NnError};
 
@@ -61,6 +63,12 @@ pub trait ActorCriticModule: Module {
     fn step(&self, obs: Obs, state: Tensor<2>) -> (Tensor<2>, Tensor<1>, Tensor<2>) {
         let (outputs, values) = self.forward(obs);
         (outputs, values, state)
+    }
+
+    /// The layers from observations to the outputs of the actor, for exported policies ([`Policy::exported`]); `None`, the default, if the module
+    /// has no such form.
+    fn exported(&self) -> Option<Vec<Layer>> {
+        None
     }
 }
 
@@ -136,7 +144,7 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
             Heads::Choice(_) => None,
             Heads::Real { .. } | Heads::Hybrid { .. } => Some(leaf(Tensor::zeros([heads.n_numbers()], &device))),
         };
-        let sizes = NetworkSizes { obs: spec.obs.width(), action: ActionSizes::of(&spec.action) };
+        let sizes = NetworkSizes { obs: spec.obs.width(), privileged: 0..0, action: ActionSizes::of(&spec.action) };
         Ok(Self { network, log_std, heads, sizes })
     }
 
@@ -214,6 +222,12 @@ impl<M: ActorCriticModule> Policy for ModuleActorCritic<M> {
 
     fn sizes(&self) -> Option<NetworkSizes> {
         Some(self.sizes.clone())
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        let mut layers = Layers::of(self.sizes.obs, self.network.exported()?);
+        let output = layers.actions(&self.heads);
+        Some(layers.policy(1, output))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use brasa_core::Sequences;
 use brasa_core::env::field;
+use brasa_core::export::{Affine, Cell, Memory};
 use brasa_kernels::{HostRecurrent, RecurrentKind, cell_rule};
 use brasa_number::{Gru, Lstm};
 use burn::module::Module;
@@ -128,6 +129,19 @@ impl Recurrent {
                 (output.clone(), output)
             }
         }
+    }
+
+    /// The layer in exported policies.
+    pub(crate) fn exported(&self) -> Memory {
+        let cell = match self.kind {
+            RecurrentKind::Lstm => Cell::Lstm,
+            RecurrentKind::Gru => Cell::Gru,
+        };
+        let [input, output] = [&self.input, &self.output].map(|layer| {
+            let (weight, bias) = layer.numbers();
+            Affine { weight, bias }
+        });
+        Memory::Recurrent { cell, input, output }
     }
 
     /// The layer in the memory of the CPU; `None` elsewhere.
