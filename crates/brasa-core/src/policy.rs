@@ -367,7 +367,11 @@ pub trait ActionValues: Send {
 
     /// See [`Policy::sizes`].
     fn sizes(&self) -> Option<NetworkSizes> {
-        self.obs_width().map(|obs| NetworkSizes { obs, action: ActionSizes::Choices(vec![self.n_actions()]) })
+        self.obs_width().map(|obs| NetworkSizes {
+            obs,
+            privileged: 0..0,
+            action: ActionSizes::Choices(vec![self.n_actions()]),
+        })
     }
 
     /// `[n_rows, n_actions]`: 1 for legal actions, 0 for the others; `None` if all are legal.

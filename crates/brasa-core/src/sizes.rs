@@ -1,5 +1,7 @@
 //! Sizes of networks, and their comparison with environments.
 
+use std::ops::Range;
+
 use brasa_env::{EnvError, EnvSpec, Space};
 
 /// The sizes of a network, which must be those of its environments.
@@ -8,7 +10,7 @@ use brasa_env::{EnvError, EnvSpec, Space};
 /// use brasa_core::{ActionSizes, NetworkSizes};
 /// use brasa_env::{EnvSpec, Space};
 ///
-/// let network = NetworkSizes { obs: 4, action: ActionSizes::Choices(vec![2]) };
+/// let network = NetworkSizes { obs: 4, privileged: 0..0, action: ActionSizes::Choices(vec![2]) };
 /// let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["x", "y"]), Space::Discrete(2), 8);
 /// let error = network.check(&spec).unwrap_err().to_string();
 /// let rule = "the network takes observations of 4 numbers, the environments have 2";
@@ -18,6 +20,8 @@ use brasa_env::{EnvError, EnvSpec, Space};
 pub struct NetworkSizes {
     /// Numbers of a complete observation.
     pub obs: usize,
+    /// Those of them that the actor does not use ([`EnvSpec::privileged`]): it also acts on observations without them.
+    pub privileged: Range<usize>,
     /// The actions of a row.
     pub action: ActionSizes,
 }
@@ -71,11 +75,16 @@ impl NetworkSizes {
     /// Rejects environments of other sizes.
     ///
     /// # Errors
-    /// [`EnvError::Space`] with both sizes.
+    /// [`EnvError::Space`] with both sizes, and if the actor would see columns that are for critics.
     pub fn check(&self, spec: &EnvSpec) -> Result<(), EnvError> {
         let (obs, action) = (spec.obs.width(), ActionSizes::of(&spec.action));
         let rule = if self.obs != obs {
             format!("the network takes observations of {} numbers, the environments have {obs}", self.obs)
+        } else if self.privileged != spec.privileged {
+            let (own, theirs) = (&self.privileged, &spec.privileged);
+            format!(
+                "columns {theirs:?} of the observations are for critics alone, the network hides {own:?} from its actor"
+            )
         } else if self.action != action {
             let (own, theirs) = (self.action.in_words(), action.in_words());
             format!("the actions of the network are {own}, those of the environments {theirs}")
@@ -84,6 +93,18 @@ impl NetworkSizes {
         };
         Err(EnvError::Space { rule })
     }
+
+    /// Rejects environments in which the network cannot act. Those of its actor may lack [`NetworkSizes::privileged`].
+    ///
+    /// # Errors
+    /// As [`NetworkSizes::check`].
+    pub fn check_acting(&self, spec: &EnvSpec) -> Result<(), EnvError> {
+        if self.privileged.is_empty() || !spec.privileged.is_empty() || spec.obs.width() == self.obs {
+            return self.check(spec);
+        }
+        let actor = Self { obs: self.obs - self.privileged.len(), privileged: 0..0, action: self.action.clone() };
+        actor.check(spec)
+    }
 }
 
 #[cfg(test)]
@@ -91,10 +112,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_actor_needs_no_columns_that_are_for_critics() {
+        let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
+        let own = EnvSpec { n_agents: 3, ..EnvSpec::new(space(2), Space::Discrete(4), 1) };
+        let joint = own.joint().expect("there are several agents");
+        let sizes = NetworkSizes { obs: 6, privileged: 0..4, action: ActionSizes::Choices(vec![4]) };
+        sizes.check(&joint).expect("critics see all agents");
+        sizes.check_acting(&joint).expect("it acts there, too");
+        sizes.check_acting(&own).expect("actors see themselves");
+        let refused = |checked: Result<(), EnvError>| checked.expect_err("it does not fit").to_string();
+        let rule = "the network takes observations of 6 numbers, the environments have 2";
+        assert_eq!(refused(sizes.check(&own)), format!("invalid space: {rule}"));
+        let wider = EnvSpec::new(space(3), Space::Discrete(4), 1);
+        let rule = "the network takes observations of 2 numbers, the environments have 3";
+        assert_eq!(refused(sizes.check_acting(&wider)), format!("invalid space: {rule}"));
+        let open = NetworkSizes { privileged: 0..0, ..sizes };
+        let rule = "columns 0..4 of the observations are for critics alone, the network hides 0..0 from its actor";
+        assert_eq!(refused(open.check_acting(&joint)), format!("invalid space: {rule}"));
+    }
+
+    #[test]
     fn other_sizes_are_named() {
         let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
         let spec = EnvSpec::new(space(8), Space::Discrete(4), 1);
-        let sizes = |obs, action| NetworkSizes { obs, action };
+        let sizes = |obs, action| NetworkSizes { obs, privileged: 0..0, action };
         let refused = |sizes: NetworkSizes| sizes.check(&spec).expect_err("it does not fit").to_string();
         sizes(8, ActionSizes::Choices(vec![4])).check(&spec).expect("it fits");
         assert_eq!(

@@ -1,5 +1,7 @@
 //! The constants of a batch of environments, as one value.
 
+use std::ops::Range;
+
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +34,10 @@ pub struct EnvSpec {
     ///
     /// The slabs store them once per environment, in `shared`, and the rest in `obs`.
     pub shared_width: usize,
+    /// Columns of an observation that critics see and actors do not: information that is there in training alone. Policies also act on rows
+    /// without these columns. None if the range is empty.
+    #[serde(default)]
+    pub privileged: Range<usize>,
     /// Layout of `mask` and `next_mask` of the slabs; `None` if every action is legal.
     pub mask: Option<MaskSpec>,
     /// Whether steps have different durations and `elapsed` of the slabs is written.
@@ -99,6 +105,7 @@ impl EnvSpec {
             n_envs,
             n_agents: 1,
             shared_width: 0,
+            privileged: 0..0,
             mask: None,
             has_elapsed: false,
             fixed_obs: false,
@@ -201,6 +208,53 @@ impl EnvSpec {
         Ok(Self { obs, ..self.clone() })
     }
 
+    /// A copy in which critics see the observations of all agents of an environment, as [`crate::wrappers::JointObs`] gives them: an observation
+    /// has the shared numbers, the own numbers of the other agents, then the agent's.
+    ///
+    /// # Errors
+    /// [`EnvError::Space`] for a single agent, for observations that are choices or shared as a whole, and where critics see more than actors
+    /// already.
+    pub fn joint(&self) -> Result<Self, EnvError> {
+        let fail = |rule: &str| Err(EnvError::Space { rule: rule.into() });
+        let Space::Box(space) = &self.obs else { return fail("observations that are choices have no joint form") };
+        if self.n_agents == 1 {
+            return fail("the observations of a single agent have no joint form");
+        }
+        if !self.privileged.is_empty() {
+            return fail("critics of these environments see more than actors already");
+        }
+        let shared = self.shared_width;
+        if shared == self.obs.width() {
+            return fail("agents that share all numbers of their observations see the joint observation already");
+        }
+        let privileged = shared..shared + (self.n_agents - 1) * (self.obs.width() - shared);
+        let mut joint = BoxSpace::default();
+        let mut add = |columns: Range<usize>, prefix: &str| {
+            joint.low.extend(&space.low[columns.clone()]);
+            joint.high.extend(&space.high[columns.clone()]);
+            joint.names.extend(columns.map(|column| format!("{prefix}{}", space.name(column))));
+        };
+        let own = shared..self.obs.width();
+        add(0..shared, "");
+        (1..self.n_agents).for_each(|other| add(own.clone(), &format!("next_{other}:")));
+        add(own, "");
+        Ok(Self { obs: Space::Box(joint), privileged, ..self.clone() })
+    }
+
+    /// A copy with the observations of actors: without [`EnvSpec::privileged`].
+    pub fn of_actors(&self) -> Self {
+        let Space::Box(space) = &self.obs else { return self.clone() };
+        if self.privileged.is_empty() {
+            return self.clone();
+        }
+        let seen = |column: &usize| !self.privileged.contains(column);
+        let pick = |values: &[f32]| (0..values.len()).filter(seen).map(|column| values[column]).collect();
+        let names = (0..space.low.len()).filter(seen).map(|column| space.name(column).into_owned()).collect();
+        let obs = BoxSpace { low: pick(&space.low), high: pick(&space.high), names, shape: vec![] };
+        let shared_width = (0..self.shared_width).filter(seen).count();
+        Self { obs: Space::Box(obs), shared_width, privileged: 0..0, ..self.clone() }
+    }
+
     /// A copy with another number of environments.
     pub fn with_n_envs(&self, n_envs: usize) -> Self {
         Self { n_envs, ..self.clone() }
@@ -210,7 +264,8 @@ impl EnvSpec {
     ///
     /// # Errors
     /// [`EnvError::Space`] for an invalid space or a mask that does not fit the actions; [`EnvError::Argument`] for a
-    /// number of environments or agents of 0, a shared width beyond the observation, or a mean of an unknown figure.
+    /// number of environments or agents of 0, a shared width or privileged columns beyond the observation, an observation without a number for
+    /// actors, or a mean of an unknown figure.
     pub fn validate(&self) -> Result<(), EnvError> {
         self.obs.validate()?;
         self.action.validate()?;
@@ -220,6 +275,13 @@ impl EnvSpec {
         field::at_least_one("truncation_interval", self.truncation_interval)?;
         if self.shared_width > self.obs.width() {
             return fail("shared_width", "must not be above the width of an observation", self.shared_width);
+        }
+        if !self.privileged.is_empty() {
+            let rule = "must be columns of an observation, and leave one for actors";
+            let fits = self.privileged.end <= self.obs.width() && self.privileged.len() < self.obs.width();
+            field::rule(fits, "privileged", rule, format!("{:?}", self.privileged))?;
+            let rule = "must be empty where observations are choices";
+            field::rule(matches!(self.obs, Space::Box(_)), "privileged", rule, format!("{:?}", self.privileged))?;
         }
         if let Some(name) = self.info_means.iter().find(|name| !self.info_names.contains(name)) {
             let rule = "must be names of `info_names`";

@@ -14,7 +14,7 @@ const STEPS: usize = 200;
 
 /// The page of `policy`: an evaluation episode of its run, whose actions the page computes again, and controls for the observation.
 pub(crate) fn page(run: &Finished<'_>, policy: &ExportedPolicy) -> Result<String, ExperimentError> {
-    let spec = &run.experiment.spec;
+    let spec = run.policy.spec();
     let (low, high) = bounds(&spec.action);
     let data = json!({
         "obs_names": spec.obs.names(),
@@ -39,13 +39,10 @@ fn summary(experiment: &Experiment<'_>, policy: &ExportedPolicy) -> String {
     format!("{}, {} environment steps{agents}", experiment.algorithm.to_uppercase(), experiment.train.total_env_steps)
 }
 
-/// Finite bounds of actions; JSON has no infinity.
+/// Finite bounds of the numbers among actions; JSON has no infinity.
 fn bounds(space: &Space) -> (Vec<Option<f32>>, Vec<Option<f32>>) {
     let finite = |values: &[f32]| values.iter().map(|x| x.is_finite().then_some(*x)).collect();
-    match space {
-        Space::Box(space) => (finite(&space.low), finite(&space.high)),
-        _ => (Vec::new(), Vec::new()),
-    }
+    space.numbers().map_or_else(Default::default, |numbers| (finite(&numbers.low), finite(&numbers.high)))
 }
 
 /// The first episode of an evaluation: observations, masks and actions of the run's own policy.

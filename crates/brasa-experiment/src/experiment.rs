@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::wrappers::{NormalizeObs, ScaleReward, ShapeReward};
+use brasa_env::wrappers::{JointObs, NormalizeObs, ScaleReward, ShapeReward};
 use brasa_env::{Choice, EnvBatch, EnvSpec, Executor, Extensions, InvalidField, Scenario, Split, execute};
 use brasa_shards::shard;
 use toml::{Table, Value};
@@ -71,7 +71,10 @@ impl<'a> Experiment<'a> {
         let entry = scenario_entry(registry, source)?;
         let (settings, scenario) = entry.make(source)?;
         let scenario: Arc<dyn Scenario> = scenario.into();
-        let spec = scenario.envs(Split::Train, 0..1)?.spec().with_n_envs(train.n_envs);
+        let mut spec = scenario.envs(Split::Train, 0..1)?.spec().with_n_envs(train.n_envs);
+        if train.central_critic {
+            spec = spec.joint().map_err(|error| ExperimentError::Input(format!("`train.central_critic`: {error}")))?;
+        }
         let extensions = scenario.extensions();
         let mut sections = Sections {
             source,
@@ -101,6 +104,9 @@ impl<'a> Experiment<'a> {
         if self.train.scale_reward && self.plan.replays() {
             let rule = "rewards are stored: they would keep the scale of their time (`train.reward_scale` is constant)";
             return fail("scale_reward", rule);
+        }
+        if self.train.central_critic && self.plan.replays() {
+            return fail("central_critic", "experience is replayed: such critics learn from rollouts");
         }
         if self.train.normalize_obs && (self.spec.fixed_obs || self.spec.shared_width > 0) {
             return fail("normalize_obs", "observations have one range by themselves, are shared, or name things");
@@ -221,6 +227,10 @@ impl<'a> Experiment<'a> {
                 true => Box::new(NormalizeObs::watching(batch)?),
                 false => Box::new(NormalizeObs::new(batch)?),
             };
+        }
+        // Outside, so that moments are those of what actors see.
+        if train.central_critic {
+            batch = Box::new(JointObs::new(batch)?);
         }
         Ok(batch)
     }

@@ -35,15 +35,13 @@ impl LoadedPolicy {
             Space::Discrete(n) => Output::Choice { heads: vec![*n] },
             Space::MultiDiscrete(heads) => Output::Choice { heads: heads.clone() },
             Space::Box(_) => Output::Real,
-            Space::Hybrid { .. } => {
-                let rule = "exported policies have choices or numbers, the environments have both";
-                return Err(ExperimentError::Input(format!("the policy does not fit: {rule}")));
-            }
+            Space::Hybrid { heads, .. } => Output::Both { heads: heads.clone() },
         };
         let refuse = |of: &str, needed: &dyn std::fmt::Debug, got: &dyn std::fmt::Debug| {
             Err(ExperimentError::Input(format!("the policy does not fit: {of} must be {needed:?}, got {got:?}")))
         };
         policy.validate().map_err(ExperimentError::input)?;
+        let spec = &spec.of_actors();
         if policy.obs_width != spec.obs.width() {
             return refuse("its numbers of an observation", &spec.obs.width(), &policy.obs_width);
         }
@@ -53,7 +51,7 @@ impl LoadedPolicy {
         if policy.n_agents != 1 && policy.n_agents != spec.n_agents {
             return refuse("its number of agents", &spec.n_agents, &policy.n_agents);
         }
-        Ok(Self::acting(Box::new(Foreign { policy, spec: spec.clone() }), spec, device))
+        Ok(Self::acting(Box::new(Foreign { policy, spec: spec.clone(), device: device.clone() }), spec, device))
     }
 }
 
@@ -61,6 +59,22 @@ impl LoadedPolicy {
 struct Foreign {
     policy: ExportedPolicy,
     spec: EnvSpec,
+    device: Device,
+}
+
+impl Foreign {
+    /// Actions for rows of observations, with what the policy remembers of them, which it replaces.
+    fn act(&self, obs: &[f32], mask: Option<&[f32]>, state: &mut PolicyState) -> Vec<f32> {
+        let width = self.policy.state_width();
+        if width == 0 {
+            return self.policy.act(obs, mask);
+        }
+        let mut remembered = state.rows().map_or(Vec::new(), |rows| rows.into_raw_vec_and_offset().0);
+        let actions = self.policy.act_from(obs, mask, &mut remembered);
+        let rows = ArrayView2::from_shape((remembered.len() / width, width), &remembered).expect("a state per row");
+        *state = PolicyState::from_rows(rows, &self.device);
+        actions
+    }
 }
 
 impl Actor for Foreign {
@@ -69,15 +83,29 @@ impl Actor for Foreign {
     }
 
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller> {
-        Box::new(Self { policy: self.policy.clone(), spec: of.spec().clone() })
+        Box::new(LoadedPolicy::acting(
+            Box::new(Self { spec: of.spec().clone(), ..self.clone() }),
+            of.spec(),
+            of.device(),
+        ))
     }
 
-    fn decide(&self, view: &BatchSlabs, _: &mut PolicyState, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
+    fn state_width(&self) -> usize {
+        self.policy.state_width()
+    }
+
+    fn decide(
+        &self,
+        view: &BatchSlabs,
+        state: &mut PolicyState,
+        mut actions: ArrayViewMut2<f32>,
+    ) -> Result<(), EnvError> {
         let (obs, mask) = rows(view, &self.spec);
-        let chosen = self.policy.act(&obs, mask.as_deref());
-        let is_choice = self.spec.action.n_actions() > 0;
-        if let Some(at) = chosen.iter().position(|action| is_choice && *action == NO_ACTION) {
-            let env = at / (self.spec.n_agents * self.spec.action.width());
+        let chosen = self.act(&obs, mask.as_deref(), state);
+        let (width, n_choices) = (self.spec.action.width(), self.spec.action.heads().len());
+        let is_missing = |(at, action): (usize, &f32)| at % width < n_choices && *action == NO_ACTION;
+        if let Some(at) = chosen.iter().enumerate().position(is_missing) {
+            let env = at / (self.spec.n_agents * width);
             let reason = "a number of its observation or mask is NaN or unknown, or its mask forbids every action";
             return Err(EnvError::NoAction { env, reason });
         }
@@ -89,10 +117,10 @@ impl Actor for Foreign {
         &self,
         obs: ArrayView2<f32>,
         mask: Option<ArrayView2<f32>>,
-        _: &mut PolicyState,
+        state: &mut PolicyState,
     ) -> Result<Array2<f32>, EnvError> {
         let flat = |rows: ArrayView2<f32>| rows.iter().copied().collect::<Vec<f32>>();
-        let actions = self.policy.act(&flat(obs), mask.map(flat).as_deref());
+        let actions = self.act(&flat(obs), mask.map(flat).as_deref(), state);
         Ok(Array2::from_shape_vec((obs.nrows(), self.policy.action_width()), actions).expect("an action per row"))
     }
 
@@ -140,10 +168,4 @@ fn has_graphs(network: &GraphNetwork, world: &GraphWorld) -> bool {
     network.n_nodes == world.spec.nodes
         && edges.nodes.len() == world.graphs.len()
         && world.graphs.iter().enumerate().all(of_graph)
-}
-
-impl Controller for Foreign {
-    fn act(&mut self, view: &BatchSlabs, actions: ArrayViewMut2<f32>) -> Result<(), EnvError> {
-        self.decide(view, &mut PolicyState::default(), actions)
-    }
 }

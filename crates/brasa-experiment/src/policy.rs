@@ -1,6 +1,7 @@
 //! Trained policies of any algorithm.
 
 use std::any::Any;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +41,10 @@ use crate::registry::PolicyContext;
 #[derive(Clone)]
 pub struct LoadedPolicy {
     actor: Box<dyn Actor>,
+    /// What the actor sees.
     spec: EnvSpec,
+    /// Columns of training that the actor does not use.
+    privileged: Range<usize>,
     moments: Option<RunningMoments>,
     device: Device,
     env_steps: Option<u64>,
@@ -90,14 +94,15 @@ impl LoadedPolicy {
         P: Policy<Action = Tensor<2>> + Clone + Send + Sync + 'static,
         P::Obs: ObsForm,
     {
-        let acting = PolicyController::new(policy, spec, moments.clone(), device);
-        Self { moments, ..Self::acting(Box::new(Acting { acting, adapt }), spec, device) }
+        let privileged = policy.sizes().map_or(0..0, |sizes| sizes.privileged);
+        let acting = controller(policy, &spec.of_actors(), moments.as_ref(), device);
+        Self { moments, privileged, ..Self::acting(Box::new(Acting { acting, adapt }), spec, device) }
     }
 
     /// A policy of another form, on normalized or raw observations as it needs them.
     pub(crate) fn acting(actor: Box<dyn Actor>, spec: &EnvSpec, device: &Device) -> Self {
-        let state = PolicyState::default();
-        Self { actor, spec: spec.clone(), moments: None, device: device.clone(), env_steps: None, state }
+        let (state, device) = (PolicyState::default(), device.clone());
+        Self { actor, spec: spec.of_actors(), privileged: 0..0, moments: None, device, env_steps: None, state }
     }
 
     /// [`LoadedPolicy::new`] with the moments and the age of a checkpoint at `path`.
@@ -120,7 +125,7 @@ impl LoadedPolicy {
         Ok(Self { env_steps: Some(checkpoint.env_steps), ..policy })
     }
 
-    /// The constants of the training environments.
+    /// The constants of the training environments, with the observations of actors ([`EnvSpec::of_actors`]).
     pub fn spec(&self) -> &EnvSpec {
         &self.spec
     }
@@ -254,7 +259,8 @@ impl LoadedPolicy {
     pub fn adapted(&self, spec: &EnvSpec, extensions: &Extensions) -> Result<Self, ExperimentError> {
         let context = PolicyContext { spec, extensions, device: &self.device };
         let actor = self.actor.adapted(self, &context)?;
-        Ok(Self { moments: self.moments.clone(), env_steps: self.env_steps, ..Self::acting(actor, spec, &self.device) })
+        let (moments, privileged) = (self.moments.clone(), self.privileged.clone());
+        Ok(Self { moments, privileged, env_steps: self.env_steps, ..Self::acting(actor, spec, &self.device) })
     }
 
     /// The policy as a list of layers, with the normalization of observations, for other programs.
@@ -263,14 +269,11 @@ impl LoadedPolicy {
     /// [`ExperimentError::Input`] if its network has no such form.
     pub fn exported(&self) -> Result<ExportedPolicy, ExperimentError> {
         let mut policy = self.actor.exported().ok_or_else(|| {
-            let reason = match self.state_width() {
-                0 => "it is more than a list of layers on flat observations",
-                _ => "it remembers, and exported policies have no memory",
-            };
+            let reason = "it is more than a list of layers on flat observations";
             ExperimentError::Input(format!("this network cannot be exported: {reason}"))
         })?;
         if let Some(moments) = &self.moments {
-            let (mean, deviation, clip) = moments.normalization();
+            let (mean, deviation, clip) = fitting(moments, &self.spec, &self.privileged).normalization();
             policy.layers.insert(0, Layer::Normalize { mean, deviation, clip });
         }
         policy.masked = self.spec.mask.is_some();
@@ -333,6 +336,26 @@ impl Clone for Box<dyn Actor> {
     }
 }
 
+/// `moments` for observations of `spec`, which may be without the `privileged` columns.
+fn fitting(moments: &RunningMoments, spec: &EnvSpec, privileged: &Range<usize>) -> RunningMoments {
+    match moments.mean.len() == spec.obs.width() {
+        true => moments.clone(),
+        false => moments.without(privileged),
+    }
+}
+
+/// A policy as a controller for environments of `spec`, which may be without the columns that its actor does not use.
+fn controller<P: Policy>(
+    policy: P,
+    spec: &EnvSpec,
+    moments: Option<&RunningMoments>,
+    device: &Device,
+) -> PolicyController<P> {
+    let privileged = policy.sizes().map_or(0..0, |sizes| sizes.privileged);
+    let moments = moments.map(|moments| fitting(moments, spec, &privileged));
+    PolicyController::new(policy, spec, moments, device)
+}
+
 struct Acting<P> {
     acting: PolicyController<P>,
     adapt: Adapt<P>,
@@ -348,12 +371,12 @@ where
     }
 
     fn controller(&self, of: &LoadedPolicy) -> Box<dyn Controller> {
-        Box::new(PolicyController::new(self.acting.policy().clone(), &of.spec, of.moments.clone(), &of.device))
+        Box::new(controller(self.acting.policy().clone(), &of.spec, of.moments.as_ref(), &of.device))
     }
 
     fn sampling_controller(&self, of: &LoadedPolicy, seed: u64) -> Option<Box<dyn Controller>> {
         let policy = Sampling::new(self.acting.policy().clone(), seed, &of.device)?;
-        Some(Box::new(PolicyController::new(policy, &of.spec, of.moments.clone(), &of.device)))
+        Some(Box::new(controller(policy, &of.spec, of.moments.as_ref(), &of.device)))
     }
 
     fn state_width(&self) -> usize {
@@ -375,7 +398,7 @@ where
 
     fn adapted(&self, of: &LoadedPolicy, context: &PolicyContext<'_>) -> Result<Box<dyn Actor>, ExperimentError> {
         let policy = (self.adapt)(self.acting.policy(), context)?;
-        let acting = PolicyController::new(policy, context.spec, of.moments.clone(), &of.device);
+        let acting = controller(policy, &context.spec.of_actors(), of.moments.as_ref(), &of.device);
         Ok(Box::new(Self { acting, adapt: Arc::clone(&self.adapt) }))
     }
 
@@ -392,9 +415,11 @@ where
 mod tests {
     use super::*;
     use brasa_core::Greedy;
-    use brasa_env::{Space, named_rng};
+    use brasa_env::{BoxSpace, Space, named_rng};
     use brasa_nn::{
-        ActorCriticConfig, MlpActorCritic, QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig,
+        ActorCriticConfig, CnnActorCritic, CnnActorCriticConfig, CnnLayers, CnnQNetwork, CnnQNetworkConfig,
+        ConvolutionConfig, MlpActorCritic, QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig,
+        RecurrentKind, WindowActorCritic, WindowActorCriticConfig,
     };
     use burn::module::Module;
     use rand::RngExt;
@@ -475,8 +500,113 @@ mod tests {
         assert_eq!(error, "`state` must be given to a policy that remembers: `act_from`, got none");
         let error = policy.act_one_from(&[0.1, 0.2], None, &mut state).expect_err("two rows").to_string();
         assert_eq!(error, "`state` must have the shape [1, 16] for these rows, got [2, 16]");
-        let error = policy.exported().expect_err("no form").to_string();
-        assert_eq!(error, "this network cannot be exported: it remembers, and exported policies have no memory");
+    }
+
+    /// Exported policies remember as their networks do, also in a comparison, where an episode ends for one row.
+    #[test]
+    fn exported_policies_remember_alike() {
+        let (device, rng) = (brasa_test::device(), &mut named_rng(0, "test", 0));
+        let spec = EnvSpec::new(Space::uniform_box(-9.0, 9.0, ["a", "b"]), Space::uniform_box(-1.0, 1.0, ["x"]), 2);
+        let moments = RunningMoments { count: 100.0, mean: vec![1.0, -2.0], squares: vec![400.0, 900.0] };
+        let mlp = ActorCriticConfig { orthogonal: false, ..ActorCriticConfig::default() };
+        let recurrent = |kind, shared| RecurrentActorCriticConfig {
+            kind,
+            shared,
+            width: 5,
+            encoder_hidden: vec![6],
+            orthogonal: false,
+            ..Default::default()
+        };
+        fn loaded<P>(policy: P, spec: &EnvSpec, moments: &RunningMoments, device: &Device) -> LoadedPolicy
+        where
+            P: Policy<Action = Tensor<2>> + Clone + Send + Sync + 'static,
+            P::Obs: ObsForm,
+        {
+            LoadedPolicy::new(policy, spec, Some(moments.clone()), device, |policy, _| Ok(policy.clone()))
+        }
+        let mut policies = Vec::new();
+        for (kind, shared) in [(RecurrentKind::Lstm, false), (RecurrentKind::Gru, true)] {
+            let network = RecurrentActorCritic::new(&recurrent(kind, shared), &spec.obs, &spec.action, &device, rng)
+                .expect("valid");
+            policies.push(loaded(network, &spec, &moments, &device));
+        }
+        for frames in [1, 3] {
+            let config = WindowActorCriticConfig { frames, network: mlp.clone() };
+            let network = WindowActorCritic::new(&config, &spec.obs, &spec.action, &device, rng).expect("valid");
+            policies.push(loaded(network, &spec, &moments, &device));
+        }
+        for policy in policies {
+            let exported = policy.exported().expect("it has layers");
+            let file = ExportedPolicy::from_safetensors(&exported.to_safetensors()).expect("it was just written");
+            let foreign = LoadedPolicy::of_exported(file, &spec, &device).expect("it fits");
+            let [mut ours, mut theirs] = [&policy, &foreign].map(|policy| policy.controller(&spec));
+            let (mut view, mut actions) = (BatchSlabs::new(&spec), [Array2::zeros((2, 1)), Array2::zeros((2, 1))]);
+            ours.begin();
+            theirs.begin();
+            for step in 0..100 {
+                view.obs.mapv_inplace(|_| rng.random_range(-5.0..5.0));
+                view.terminated[1] = step % 30 == 29;
+                ours.act(&view, actions[0].view_mut()).expect("it acts");
+                theirs.act(&view, actions[1].view_mut()).expect("it acts");
+                let gap = (&actions[0] - &actions[1]).iter().fold(0.0f32, |most, gap| most.max(gap.abs()));
+                assert!(gap < 1e-5, "step {step}: {} and {}", actions[0], actions[1]);
+            }
+        }
+    }
+
+    /// Convolutions, residual networks, and choices with numbers behind them.
+    #[test]
+    fn exported_policies_on_images_and_with_mixed_actions_act_alike() {
+        let (device, rng) = (brasa_test::device(), &mut named_rng(0, "test", 0));
+        let numbers = BoxSpace {
+            low: vec![-0.5, -9.0],
+            high: vec![0.5, 9.0],
+            names: vec!["a".into(), "b".into()],
+            shape: vec![],
+        };
+        let hybrid = Space::Hybrid { heads: vec![3, 2], numbers };
+        let convolution = |filters, kernel, stride, padding| ConvolutionConfig { filters, kernel, stride, padding };
+        let plain = CnnLayers::Convolutions(vec![convolution(4, 3, 2, 1), convolution(3, 2, 1, 0)]);
+        let (bytes, shifted) = (Space::image(12, 10, 2), Space::shaped(-1.0, 3.0, [2, 12, 10]));
+        let mut policies = Vec::new();
+        for (layers, obs, action) in [
+            (plain.clone(), bytes.clone(), hybrid.clone()),
+            (CnnLayers::Residual(vec![3, 2]), bytes.clone(), Space::Discrete(4)),
+            (plain.clone(), shifted, Space::uniform_box(-0.1, 0.1, ["x"])),
+        ] {
+            let spec = EnvSpec::new(obs, action, 1);
+            let config = CnnActorCriticConfig { layers, hidden: vec![8], orthogonal: false, ..Default::default() };
+            let network =
+                CnnActorCritic::convolutional(&config, &spec, &device.clone().autodiff(), rng).expect("valid");
+            policies.push(LoadedPolicy::new(network.valid(), &spec, None, &device, |policy, _| Ok(policy.clone())));
+        }
+        let spec = EnvSpec::new(bytes, Space::Discrete(5), 1);
+        let config = CnnQNetworkConfig { layers: plain, hidden: vec![8], ..Default::default() };
+        let network = CnnQNetwork::new(&config, &spec.obs, &spec.action, &device, rng).expect("valid");
+        policies.push(LoadedPolicy::new(Greedy(network), &spec, None, &device, |policy, _| Ok(policy.clone())));
+        let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["x", "y", "z"]), hybrid, 1);
+        let config = ActorCriticConfig { orthogonal: false, ..ActorCriticConfig::default() };
+        let network = MlpActorCritic::new(&config, &spec.obs, &spec.action, &device, rng).expect("valid");
+        policies.push(LoadedPolicy::new(network, &spec, None, &device, |policy, _| Ok(policy.clone())));
+        for policy in policies {
+            let spec = policy.spec().clone();
+            let Space::Box(space) = &spec.obs else { panic!("numbers") };
+            let range = space.low[0]..space.high[0];
+            let obs = Array2::from_shape_fn((40, spec.obs.width()), |_| rng.random_range(range.clone()));
+            let expected = policy.act(obs.view(), None).expect("they fit");
+            let exported = policy.exported().expect("it has layers");
+            let got = exported.act(&obs.iter().copied().collect::<Vec<f32>>(), None);
+            assert_eq!(got.len(), expected.len());
+            for (got, expected) in got.iter().zip(&expected) {
+                assert!((got - expected).abs() < 1e-4, "{got} instead of {expected}: {:?}", spec.action);
+            }
+            let distinct = |column: usize| expected.column(column).iter().any(|x| *x != expected[[0, column]]);
+            assert!((0..expected.ncols()).any(distinct), "one action alone shows nothing");
+            // A file is a policy of these environments.
+            let file = ExportedPolicy::from_safetensors(&exported.to_safetensors()).expect("it was just written");
+            let foreign = LoadedPolicy::of_exported(file, &spec, &device).expect("it fits");
+            assert_eq!(foreign.act(obs.view(), None).expect("they fit").into_raw_vec_and_offset().0, got);
+        }
     }
 
     #[test]

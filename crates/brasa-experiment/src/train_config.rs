@@ -74,6 +74,10 @@ pub struct TrainConfig {
     /// Whether observations are normalized to mean 0 and deviation 1 by running moments. Default off: many scenarios scale their
     /// observations.
     pub normalize_obs: bool,
+    /// Whether critics see the observations of all agents of an environment, and actors those of their agent (MAPPO, Yu et al. 2022). Default off:
+    /// then both see what one agent sees (IPPO). The policy acts without the others' observations in either case. Rollouts take as many times the
+    /// memory as there are agents.
+    pub central_critic: bool,
     /// Whether rewards are divided by the standard deviation of the discounted return. Default off.
     pub scale_reward: bool,
     /// Factor of the rewards, above 0. Default 1. `scale_reward` cancels it.
@@ -198,6 +202,7 @@ impl Default for TrainConfig {
             pipeline: false,
             capture: false,
             normalize_obs: false,
+            central_critic: false,
             scale_reward: false,
             reward_scale: 1.0,
             reward_smooth_lambda: 0.0,

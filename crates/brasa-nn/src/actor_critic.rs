@@ -1,7 +1,10 @@
 //! An MLP actor-critic.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use brasa_core::analytic::ByResults;
-use brasa_core::env::{Space, field};
+use brasa_core::env::{EnvSpec, Space, field};
 use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NetworkSizes, NoiseSpec, Obs, Policy,
@@ -32,7 +35,7 @@ use crate::{ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, 
 #[serde(default, deny_unknown_fields)]
 pub struct ActorCriticConfig {
     /// Widths of hidden layers that actor and critic share. Default none: sharing saves time, but the two losses
-    /// interfere.
+    /// interfere. A critic that sees more than the actor shares none.
     pub shared_hidden: Vec<usize>,
     /// Widths of the actor's own hidden layers. Default 64, 64 (Stable-Baselines3).
     pub actor_hidden: Vec<usize>,
@@ -95,6 +98,9 @@ pub struct MlpActorCritic {
     critic: Mlp,
     critic_head: Linear,
     actor_head: ActionHead,
+    /// Columns of observations that the critic alone sees.
+    #[module(skip)]
+    privileged: Range<usize>,
 }
 
 impl MlpActorCritic {
@@ -109,6 +115,47 @@ impl MlpActorCritic {
         device: &Device,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
+        Self::seeing(config, obs_space, 0..0, action_space, device, rng)
+    }
+
+    /// [`MlpActorCritic::new`] for environments of `spec`. The actor does not see [`EnvSpec::privileged`], the critic does: with the observations
+    /// of [`JointObs`](brasa_core::env::wrappers::JointObs), PPO with this network is MAPPO (Yu et al. 2022, arXiv 2103.01955).
+    ///
+    /// ```
+    /// use brasa_core::env::{EnvSpec, Space, named_rng};
+    /// use brasa_core::{Explore, Obs, Policy};
+    /// use brasa_nn::{ActorCriticConfig, MlpActorCritic};
+    /// use burn::tensor::Tensor;
+    ///
+    /// let obs = Space::uniform_box(-1.0, 1.0, ["x", "y"]);
+    /// let spec = EnvSpec { n_agents: 3, ..EnvSpec::new(obs, Space::Discrete(5), 1) }.joint()?;
+    /// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+    /// let network = MlpActorCritic::for_env(&ActorCriticConfig::default(), &spec, &device, rng)?;
+    /// // The critic sees the six numbers of the team, and the actor acts with the two numbers of its agent.
+    /// network.act(Obs::new(Tensor::zeros([3, 6], &device)), Explore::Greedy);
+    /// network.act(Obs::new(Tensor::zeros([3, 2], &device)), Explore::Greedy);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`MlpActorCritic::new`], and for `shared_hidden` where critics see more than actors.
+    pub fn for_env(
+        config: &ActorCriticConfig,
+        spec: &EnvSpec,
+        device: &Device,
+        rng: &mut (impl Rng + ?Sized),
+    ) -> Result<Self, NnError> {
+        Self::seeing(config, &spec.obs, spec.privileged.clone(), &spec.action, device, rng)
+    }
+
+    fn seeing(
+        config: &ActorCriticConfig,
+        obs_space: &Space,
+        privileged: Range<usize>,
+        action_space: &Space,
+        device: &Device,
+        rng: &mut (impl Rng + ?Sized),
+    ) -> Result<Self, NnError> {
         for (field, widths) in [
             ("shared_hidden", &config.shared_hidden),
             ("actor_hidden", &config.actor_hidden),
@@ -116,6 +163,9 @@ impl MlpActorCritic {
         ] {
             check_widths(field, widths)?;
         }
+        let rule = "must be empty where the critic sees what the actor does not";
+        let shares = !config.shared_hidden.is_empty() && !privileged.is_empty();
+        field::rule(!shares, "shared_hidden", rule, format!("{:?}", config.shared_hidden))?;
         let heads = Heads::new(action_space, config.squash)?;
         let init = |gain: f64| if config.orthogonal { Init::Orthogonal(gain) } else { Init::FanIn };
         let body = |inputs: usize, hidden: &[usize], rng: &mut _| {
@@ -129,7 +179,7 @@ impl MlpActorCritic {
                 (Some(shared), width)
             }
         };
-        let (actor, actor_width) = body(width, &config.actor_hidden, rng);
+        let (actor, actor_width) = body(width - privileged.len(), &config.actor_hidden, rng);
         let (critic, critic_width) = body(width, &config.critic_hidden, rng);
         let head = ActionHeadConfig {
             init: init(0.01),
@@ -141,7 +191,7 @@ impl MlpActorCritic {
         let output = Linear::new(actor_width, heads.outputs(), head.init, device, rng);
         let critic_head = Linear::new(critic_width, 1, init(1.0), device, rng);
         let actor_head = ActionHead::behind(&head, actor_width, heads, output, device, rng)?;
-        Ok(Self { shared, actor, critic, critic_head, actor_head })
+        Ok(Self { shared, actor, critic, critic_head, actor_head, privileged })
     }
 
     /// The meaning of the outputs of the actor.
@@ -156,6 +206,25 @@ impl MlpActorCritic {
         }
     }
 
+    /// What the actor sees of the features of observations, which may be without what the critic alone sees.
+    fn of_actor(&self, features: Tensor<2>) -> Tensor<2> {
+        let [n_rows, width] = features.dims();
+        if self.privileged.is_empty() || width == self.actor_inputs() {
+            return features;
+        }
+        let Range { start, end } = self.privileged;
+        let parts = [0..start, end..width].into_iter().filter(|columns| !columns.is_empty());
+        let mut parts: Vec<Tensor<2>> = parts.map(|columns| features.clone().slice([0..n_rows, columns])).collect();
+        match parts.len() {
+            1 => parts.remove(0),
+            _ => Tensor::cat(parts, 1),
+        }
+    }
+
+    fn actor_inputs(&self) -> usize {
+        self.actor.inputs(self.actor_head.output().inputs())
+    }
+
     /// The shared layers in the memory of the CPU; none without them.
     fn body_on_host(&self) -> Option<HostMlp> {
         match &self.shared {
@@ -167,6 +236,16 @@ impl MlpActorCritic {
     fn critic(&self, features: Tensor<2>) -> Tensor<1> {
         self.critic.forward_before(features, Some(&self.critic_head)).squeeze_dim(1)
     }
+}
+
+/// What an actor of `inputs` sees of `rows`, which may be without the columns that the critic alone sees.
+fn rows_of_actor<'a>(privileged: &Range<usize>, inputs: usize, rows: &'a [f32], n_rows: usize) -> Cow<'a, [f32]> {
+    let width = rows.len() / n_rows.max(1);
+    if privileged.is_empty() || width == inputs {
+        return Cow::Borrowed(rows);
+    }
+    let seen = |row: &'a [f32]| row[..privileged.start].iter().chain(&row[privileged.end..]);
+    Cow::Owned(rows.chunks_exact(width).flat_map(seen).copied().collect())
 }
 
 /// Checks that every width is at least 1, and that the weights between the layers can be held with their gradients and the two
@@ -193,7 +272,8 @@ impl Policy for MlpActorCritic {
         let features = self.features(obs.values);
         // A separate critic is faster on a whole rollout.
         let value = self.shared.is_some().then(|| self.critic(features.clone()));
-        let (action, log_prob) = self.actor_head.act_behind(&self.actor, features, obs.mask, explore);
+        let seen = self.of_actor(features);
+        let (action, log_prob) = self.actor_head.act_behind(&self.actor, seen, obs.mask, explore);
         (action, Decision { log_prob, value })
     }
 
@@ -202,14 +282,15 @@ impl Policy for MlpActorCritic {
     }
 
     fn sizes(&self) -> Option<NetworkSizes> {
-        let obs = self.shared.as_ref().unwrap_or(&self.actor).inputs(self.actor_head.output().inputs());
-        Some(NetworkSizes { obs, action: self.heads().sizes() })
+        let inputs = self.shared.as_ref().map_or(self.actor_inputs(), |shared| shared.inputs(0));
+        let privileged = self.privileged.clone();
+        Some(NetworkSizes { obs: inputs + privileged.len(), privileged, action: self.heads().sizes() })
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {
         let mut layers = Layers::default();
         self.shared.iter().chain([&self.actor]).for_each(|mlp| layers.mlp(mlp));
-        layers.head(&self.actor_head)
+        Some(layers.head(&self.actor_head))
     }
 }
 
@@ -221,7 +302,8 @@ impl ActorCritic for MlpActorCritic {
     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
         let features = self.features(obs.values);
         let value = self.critic(features.clone());
-        let (log_prob, entropy) = self.actor_head.evaluate(self.actor.forward(features), obs.mask, action);
+        let outputs = self.actor.forward(self.of_actor(features));
+        let (log_prob, entropy) = self.actor_head.evaluate(outputs, obs.mask, action);
         Evaluation { log_prob, entropy, value }
     }
 
@@ -243,14 +325,15 @@ impl ActorCritic for MlpActorCritic {
         let branches = [self.actor.on_host([output])?, self.critic.on_host([&self.critic_head])?];
         let n_actor = body.n_params() + branches[0].n_params();
         let mut networks = Branches { body, branches };
-        let [outputs, value] = networks.forward(&obs_values, n_rows);
+        let seen = rows_of_actor(&self.privileged, self.actor_inputs(), &obs_values, n_rows);
+        let [outputs, value] = networks.forward_apart([&seen, &obs_values], n_rows);
         let ([log_prob, entropy], slopes) = self.actor_head.evaluate_on_host(outputs, mask.as_deref(), &actions)?;
         let [mut by_log_prob, by_entropy, mut by_value] = by([&log_prob, &entropy, value])?;
         // Empty for a result on which the loss does not depend.
         [&mut by_log_prob, &mut by_value].into_iter().for_each(|by| by.resize(n_rows, 0.0));
         let (by_outputs, by_log_std) =
             slopes.gradient([&by_log_prob, &by_entropy], [n_rows, self.actor_head.heads().outputs()]);
-        let mut gradient = networks.backward(&obs_values, [&by_outputs, &by_value]);
+        let mut gradient = networks.backward_apart([&seen, &obs_values], [&by_outputs, &by_value]);
         self.actor_head.put_last(&mut gradient, n_actor, by_log_std);
         Some(gradient)
     }
@@ -263,7 +346,8 @@ impl ActorCritic for MlpActorCritic {
             Some(_) => Some(self.critic.on_host([&self.critic_head])?),
             None => None,
         };
-        Some(Box::new(MlpActor { body: self.body_on_host()?, actor, critic, head }))
+        let (privileged, inputs) = (self.privileged.clone(), self.actor_inputs());
+        Some(Box::new(MlpActor { body: self.body_on_host()?, actor, critic, head, privileged, inputs }))
     }
 
     fn std(&self) -> Option<Tensor<1>> {
@@ -278,6 +362,10 @@ struct MlpActor {
     /// On the layers of the actor.
     critic: Option<HostMlp>,
     head: HostHead,
+    /// Columns that the critic alone sees; none if there is a body.
+    privileged: Range<usize>,
+    /// Inputs of the actor.
+    inputs: usize,
 }
 
 impl HostActor for MlpActor {
@@ -293,7 +381,8 @@ impl HostActor for MlpActor {
         if let Some(critic) = &mut self.critic {
             decisions.value.extend_from_slice(critic.forward(features, obs.n_rows));
         }
-        let outputs = self.actor.forward(features, obs.n_rows);
+        let seen = rows_of_actor(&self.privileged, self.inputs, features, obs.n_rows);
+        let outputs = self.actor.forward(&seen, obs.n_rows);
         self.head.draw(outputs, obs.mask, noise, decisions, in_env);
     }
 }

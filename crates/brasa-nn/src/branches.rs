@@ -1,4 +1,4 @@
-//! Two networks on the features of a third, in the memory of the CPU.
+//! Two networks on the features of a third, or on inputs of their own, in the memory of the CPU.
 
 use brasa_kernels::HostMlp;
 
@@ -11,19 +11,33 @@ pub(crate) struct Branches {
 impl Branches {
     /// The results of both branches for `x`, `[n_rows, inputs]`.
     pub fn forward<'a>(&'a mut self, x: &'a [f32], n_rows: usize) -> [&'a [f32]; 2] {
+        self.forward_apart([x, x], n_rows)
+    }
+
+    /// [`Branches::forward`] for other inputs of each branch. Only branches without a body have them.
+    pub fn forward_apart<'a>(&'a mut self, [x, other]: [&'a [f32]; 2], n_rows: usize) -> [&'a [f32]; 2] {
+        let is_apart = self.body.n_params() == 0;
         let features = self.body.forward(x, n_rows);
-        self.branches.each_mut().map(|branch| branch.forward(features, n_rows))
+        let [first, second] = &mut self.branches;
+        [first.forward(features, n_rows), second.forward(if is_apart { other } else { features }, n_rows)]
     }
 
     /// The gradient of the parameters of the body, then of both branches, from the derivatives of a loss by the results of the last
     /// [`Branches::forward`], whose input was `x`.
     pub fn backward(&self, x: &[f32], by_results: [&[f32]; 2]) -> Vec<f32> {
+        self.backward_apart([x, x], by_results)
+    }
+
+    /// [`Branches::backward`] after [`Branches::forward_apart`].
+    pub fn backward_apart(&self, [x, other]: [&[f32]; 2], by_results: [&[f32]; 2]) -> Vec<f32> {
         let Self { body, branches } = self;
         let (n_body, features) = (body.n_params(), body.results(x));
+        let features = [features, if n_body == 0 { other } else { features }];
         let mut gradient = vec![0.0; n_body + branches.iter().map(HostMlp::n_params).sum::<usize>()];
         let (of_body, mut of_branches) = gradient.split_at_mut(n_body);
         let mut by_features: [Vec<f32>; 2] = [Vec::new(), Vec::new()];
-        for ((branch, by_results), by_features) in branches.iter().zip(by_results).zip(&mut by_features) {
+        let results = features.into_iter().zip(by_results);
+        for ((branch, (features, by_results)), by_features) in branches.iter().zip(results).zip(&mut by_features) {
             let own = of_branches.split_off_mut(..branch.n_params());
             branch.backward(features, by_results, own, (n_body > 0).then_some(by_features));
         }

@@ -117,7 +117,7 @@ impl Policy for DeterministicActor {
 
     fn sizes(&self) -> Option<NetworkSizes> {
         let action = ActionSizes::Numbers(self.bounds.n_actions());
-        Some(NetworkSizes { obs: self.net.inputs(0), action })
+        Some(NetworkSizes { obs: self.net.inputs(0), privileged: 0..0, action })
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

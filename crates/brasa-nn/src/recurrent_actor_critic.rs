@@ -2,6 +2,7 @@
 
 use brasa_core::analytic::ByResults;
 use brasa_core::env::{Space, field};
+use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NetworkSizes, NoiseSpec, Obs,
     Policy, PolicyState, Sequences,
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action_head::HostHead;
 use crate::actor_critic::check_widths;
+use crate::exported::Layers;
 use crate::{
     ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, MlpConfig, NnError, Recurrent, StdKind,
 };
@@ -245,7 +247,16 @@ impl Policy for RecurrentActorCritic {
 
     fn sizes(&self) -> Option<NetworkSizes> {
         let obs = self.encoder.inputs(self.actor_memory.inputs());
-        Some(NetworkSizes { obs, action: self.heads().sizes() })
+        Some(NetworkSizes { obs, privileged: 0..0, action: self.heads().sizes() })
+    }
+
+    /// It remembers the state of the actor's layer alone.
+    fn exported(&self) -> Option<ExportedPolicy> {
+        let mut layers = Layers::default();
+        layers.mlp(&self.encoder);
+        layers.recurrent(&self.actor_memory);
+        layers.mlp(&self.actor);
+        Some(layers.head(&self.actor_head))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use brasa_core::analytic::ByResults;
 use brasa_core::env::{Space, field};
+use brasa_core::export::{ExportedPolicy, Layer, Memory};
 use brasa_core::{
     ActorCritic, Decision, Evaluation, Explore, NetworkSizes, NoiseSpec, Obs, Policy, PolicyState, Sequences,
 };
@@ -151,6 +152,12 @@ impl Policy for WindowActorCritic {
 
     fn sizes(&self) -> Option<NetworkSizes> {
         self.network.sizes().map(|sizes| NetworkSizes { obs: self.obs_width, ..sizes })
+    }
+
+    fn exported(&self) -> Option<ExportedPolicy> {
+        let mut policy = self.network.exported()?;
+        policy.layers.insert(0, Layer::Memory(Memory::Window { frames: self.frames }));
+        Some(ExportedPolicy { obs_width: self.obs_width, ..policy })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Gradients that networks compute without the tape are those of the tape.
 
 use brasa_core::analytic::CriticsInput;
-use brasa_core::env::{Space, named_rng};
+use brasa_core::env::{EnvSpec, Space, named_rng};
 use brasa_core::{
     ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, Obs, Policy, Reparameterized,
 };
@@ -75,17 +75,23 @@ fn of_actors_and_critics() {
     let base = ActorCriticConfig { actor_hidden: vec![5, 4], critic_hidden: vec![6], ..Default::default() };
     let shared = ActorCriticConfig { shared_hidden: vec![5], actor_hidden: vec![], ..base.clone() };
     let squash = ActorCriticConfig { squash: true, log_std_init: -0.5, ..base.clone() };
+    let linear = ActorCriticConfig { actor_hidden: vec![], critic_hidden: vec![], ..base.clone() };
     let cases = [
-        ("discrete", base.clone(), Space::Discrete(4), choices([ROWS, 1], 4), None),
-        ("masked heads", base.clone(), Space::MultiDiscrete(heads), choices([ROWS, 2], 1), Some(mask(5))),
-        ("a shared body", shared.clone(), Space::Discrete(3), choices([ROWS, 1], 3), None),
-        ("real", base, real.clone(), tensor([ROWS, 2], 0.4), None),
-        ("real with a shared body", shared, real.clone(), tensor([ROWS, 2], 0.4), None),
-        ("squashed", squash, real, tensor([ROWS, 2], 0.4), None),
+        ("discrete", base.clone(), Space::Discrete(4), choices([ROWS, 1], 4), None, 0..0),
+        ("masked heads", base.clone(), Space::MultiDiscrete(heads), choices([ROWS, 2], 1), Some(mask(5)), 0..0),
+        ("a shared body", shared.clone(), Space::Discrete(3), choices([ROWS, 1], 3), None, 0..0),
+        ("real", base.clone(), real.clone(), tensor([ROWS, 2], 0.4), None, 0..0),
+        ("real with a shared body", shared, real.clone(), tensor([ROWS, 2], 0.4), None, 0..0),
+        ("squashed", squash, real.clone(), tensor([ROWS, 2], 0.4), None, 0..0),
+        ("first columns for the critic", base.clone(), Space::Discrete(4), choices([ROWS, 1], 4), None, 0..2),
+        ("a column between", base.clone(), real.clone(), tensor([ROWS, 2], 0.4), None, 1..2),
+        ("the last column", base, Space::Discrete(4), choices([ROWS, 1], 4), None, 2..3),
+        ("without hidden layers", linear, real, tensor([ROWS, 2], 0.4), None, 0..1),
     ];
-    for (what, config, space, action, mask) in cases {
+    for (what, config, space, action, mask, privileged) in cases {
         let rng = &mut named_rng(3, "weights", 0);
-        let network = MlpActorCritic::new(&config, &obs_space(), &space, &device().autodiff(), rng).expect("valid");
+        let spec = EnvSpec { privileged, ..EnvSpec::new(obs_space(), space, 1) };
+        let network = MlpActorCritic::for_env(&config, &spec, &device().autodiff(), rng).expect("valid");
         let obs = Obs { mask, ..Obs::new(tensor([ROWS, 3], 0.2)) };
         let weights = [0.5, 0.6, 0.7].map(|seed| tensor::<1>([ROWS], seed));
         // A loss may ignore a result, whose list is then empty.
@@ -231,4 +237,33 @@ fn of_critics_and_their_actors() {
         Some((by_action.to_data().iter().collect(), []))
     });
     close(&analytic.expect("it can"), &recorded(&loss, &actor), "a deterministic actor");
+}
+
+/// The actor of a network whose critic sees more.
+#[test]
+fn actors_do_not_depend_on_what_critics_alone_see() {
+    let rng = &mut named_rng(3, "weights", 0);
+    let spec = EnvSpec { privileged: 1..2, ..EnvSpec::new(obs_space(), Space::Discrete(4), 1) };
+    let config = ActorCriticConfig { orthogonal: false, ..Default::default() };
+    let network = MlpActorCritic::for_env(&config, &spec, &device(), rng).expect("valid");
+    let rows = tensor::<2>([ROWS, 3], 0.2);
+    let [first, middle, last] = [0, 1, 2].map(|column| rows.clone().narrow(1, column, 1));
+    let own = Tensor::cat(vec![first.clone(), last.clone()], 1);
+    let other = Tensor::cat(vec![first, middle * 2.0 + 1.0, last], 1);
+    let noise = tensor::<2>([ROWS, network.noise().width], 0.3).abs();
+    let act = |rows: &Tensor<2>| {
+        let (action, decision) = network.act(Obs::new(rows.clone()), Explore::Sample(noise.clone()));
+        (action.into_data(), decision.log_prob.into_data())
+    };
+    assert_eq!(act(&rows), act(&own));
+    assert_eq!(act(&rows), act(&other));
+    let value = |rows: &Tensor<2>| network.value(Obs::new(rows.clone())).into_data();
+    assert_ne!(value(&rows), value(&other));
+    let sizes = network.sizes().expect("they are known");
+    assert_eq!((sizes.obs, sizes.privileged), (3, 1..2));
+    assert_eq!(network.exported().expect("it has layers").obs_width, 2);
+    let shared = ActorCriticConfig { shared_hidden: vec![8], ..config };
+    let error = MlpActorCritic::for_env(&shared, &spec, &device(), rng).expect_err("they cannot share").to_string();
+    let expected = "`shared_hidden` must be empty where the critic sees what the actor does not, got [8]";
+    assert_eq!(error, expected);
 }

@@ -10,19 +10,23 @@ use crate::TrainError;
 /// Steps between two readings of episodes from a device; a reading waits for it.
 const STEPS_BETWEEN_READINGS: u64 = 32;
 
-/// Rejects a network of other sizes than its environments, and environments on an autodiff device.
+/// Rejects a network that cannot learn from these environments because of its sizes, and environments on an autodiff device.
 pub(crate) fn check_network(policy: &impl Policy, spec: &EnvSpec, device: &Device) -> Result<(), TrainError> {
-    let rule = "must be on a device without autodiff (`Device::without_autodiff`)";
-    field::rule(!device.is_autodiff(), "env", rule, "environments on an autodiff device")?;
+    check_device(device)?;
     policy.sizes().map_or(Ok(()), |sizes| sizes.check(spec))?;
     Ok(())
+}
+
+fn check_device(device: &Device) -> Result<(), TrainError> {
+    let rule = "must be on a device without autodiff (`Device::without_autodiff`)";
+    Ok(field::rule(!device.is_autodiff(), "env", rule, "environments on an autodiff device")?)
 }
 
 /// The policy, unless it does not fit the environments of an evaluation or these normalize observations themselves.
 pub(crate) fn fits_evaluation<P: Policy>(policy: P, batch: &impl EnvBatch) -> Result<P, TrainError> {
     let rule = "must not normalize observations: the moments of training are applied";
     field::rule(batch.obs_moments().is_none(), "evaluate_every", rule, "normalized observations")?;
-    policy.sizes().map_or(Ok(()), |sizes| sizes.check(batch.spec()))?;
+    policy.sizes().map_or(Ok(()), |sizes| sizes.check_acting(batch.spec()))?;
     Ok(policy)
 }
 
@@ -66,7 +70,8 @@ where
     field::rule(env.spec().keeps_episodes, "env", rule, "environments without them")?;
     let rule = "must have observations as the policy saw them (`NormalizeObs::frozen` in place of `watching`)";
     field::rule(!env.spec().normalize_on_use, "env", rule, "observations as they are")?;
-    check_network(policy, env.spec(), env.device())?;
+    check_device(env.device())?;
+    policy.sizes().map_or(Ok(()), |sizes| sizes.check_acting(env.spec()))?;
     let (n_episodes, n_envs) = (n_episodes.max(1), env.n_envs());
     let quota = |env: usize| n_episodes / n_envs + usize::from(env < n_episodes % n_envs);
     let mut episodes: Vec<Vec<Episode>> = vec![Vec::new(); n_envs];

@@ -1,6 +1,7 @@
 //! Wrappers around a batch; they can be nested.
 
 mod episode_stats;
+mod joint_obs;
 mod moments;
 mod normalize_obs;
 mod scale_reward;
@@ -10,6 +11,7 @@ mod wrapper;
 
 pub(crate) use episode_stats::EpisodeCounter;
 pub use episode_stats::EpisodeStats;
+pub use joint_obs::JointObs;
 pub use moments::RunningMoments;
 pub use normalize_obs::NormalizeObs;
 pub use scale_reward::ScaleReward;

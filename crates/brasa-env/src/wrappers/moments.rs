@@ -1,5 +1,7 @@
 //! Running mean and variance of many columns.
 
+use std::ops::Range;
+
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +66,16 @@ impl RunningMoments {
                 *squares += distance * (f64::from(*x) - *mean);
             }
         }
+    }
+
+    /// The moments of rows without `columns`.
+    #[must_use]
+    pub fn without(&self, columns: &Range<usize>) -> Self {
+        let kept = |values: &[f64]| {
+            let values = values.iter().enumerate().filter(|(column, _)| !columns.contains(column));
+            values.map(|(_, value)| *value).collect()
+        };
+        Self { count: self.count, mean: kept(&self.mean), squares: kept(&self.squares) }
     }
 
     /// The moments of the rows of both.

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::ops::Range;
 
-use brasa_env::wrappers::{EpisodeStats, TimeLimit};
+use brasa_env::wrappers::{EpisodeStats, JointObs, NormalizeObs, TimeLimit};
 use brasa_env::{
     BatchSlabs, Ending, EnvBatch, EnvError, EnvRng, EnvSpec, EnvVec, MaskSpec, MultiAgentEnv, Space, StepOut, Threaded,
     View, check_env,
@@ -144,6 +144,101 @@ fn threads_and_saved_states_give_the_numbers_of_one_run() {
     assert!(play(&mut other, &mut later, 10, 30) == first);
     let error = orchards(0..4).expect("there are orchards").load(&saved).expect_err("it has five").to_string();
     assert!(error.contains("it holds 5 environments, the batch 4"), "{error}");
+}
+
+/// The rows of `own` in the order in which each agent sees its team of three, itself last.
+fn joint_rows(own: &Array2<f32>) -> Array2<f32> {
+    Array2::from_shape_fn((own.nrows(), 3), |(row, place)| own[[row - row % 3 + (row + 1 + place) % 3, 0]])
+}
+
+#[test]
+fn critics_see_the_observations_of_the_team() {
+    let limited = |envs| TimeLimit::new(orchards(envs)?, 7);
+    let joint = |envs| JointObs::new(limited(envs)?);
+    check_env(200, joint).expect("the contract holds");
+    let mut batch = joint(0..4).expect("there are several agents");
+    assert_eq!((batch.spec().privileged.clone(), batch.spec().shared_width), (1..3, 1));
+    assert_eq!(batch.spec().obs.names(), ["apples", "next_1:strength", "next_2:strength", "strength"]);
+    assert!(batch.spec().obs.contains(&[20.0, 0.0, 10.0, 3.0]) && !batch.spec().obs.contains(&[20.0, 11.0, 3.0, 3.0]));
+    let own = limited(0..4).expect("the limit is above 0");
+    assert_eq!(batch.spec().of_actors(), own.spec().clone());
+
+    // All else is as without the wrapper.
+    let (mut own, mut n_ends) = (own, 0);
+    let (seen, expected) = (episode_of(&mut batch, 5, 60), episode_of(&mut own, 5, 60));
+    for (seen, expected) in seen.iter().zip(&expected) {
+        let (obs, next_obs) = (joint_rows(&expected.obs), joint_rows(&expected.next_obs));
+        n_ends += usize::from(expected.any_truncated());
+        assert!(*seen == BatchSlabs { obs, next_obs, ..expected.clone() });
+    }
+    assert!(n_ends > 3, "truncated steps have other successors");
+
+    let mut slabs = seen.last().expect("there are steps").clone();
+    let before = slabs.obs.clone();
+    batch.restart(2, &mut slabs).expect("nothing panics");
+    for row in 0..12 {
+        assert_eq!(slabs.obs.row(row) == before.row(row), row / 3 != 2, "row {row}");
+    }
+}
+
+#[test]
+fn normalization_inside_has_the_columns_of_actors() {
+    let one = |n_agents| {
+        let two = Space::uniform_box(-1.0, 1.0, ["x", "y"]);
+        EnvSpec { n_agents, ..EnvSpec::new(two, Space::Discrete(2), 1) }
+    };
+    let error = one(1).joint().expect_err("there is one agent").to_string();
+    assert_eq!(error, "invalid space: the observations of a single agent have no joint form");
+    let error = one(2).joint().and_then(|joint| joint.joint()).expect_err("it is joint already").to_string();
+    assert_eq!(error, "invalid space: critics of these environments see more than actors already");
+    let shared = EnvSpec { shared_width: 2, ..one(2) };
+    let error = shared.joint().expect_err("all is shared").to_string();
+    assert!(error.ends_with("share all numbers of their observations see the joint observation already"), "{error}");
+    let choices = EnvSpec { n_agents: 2, ..EnvSpec::new(Space::Discrete(3), Space::Discrete(2), 1) };
+    let error = choices.joint().expect_err("it is no box").to_string();
+    assert_eq!(error, "invalid space: observations that are choices have no joint form");
+    let error = EnvSpec { privileged: 0..2, ..one(1) }.validate().expect_err("nothing is left").to_string();
+    assert_eq!(error, "`privileged` must be columns of an observation, and leave one for actors, got 0..2");
+    let middle = EnvSpec { privileged: 0..1, shared_width: 1, ..one(2) };
+    assert_eq!((middle.of_actors().shared_width, middle.of_actors().obs.names()), (0, vec!["y".to_owned()]));
+
+    // Shared numbers are not normalized, so here nothing is shared.
+    let alone = |envs| EnvVec::multi_agent(envs, |_| Alone(Orchard::new(3)));
+    let inside = |envs| JointObs::new(NormalizeObs::new(alone(envs)?)?);
+    let mut batch = inside(0..2).expect("there are several agents");
+    let last = episode_of(&mut batch, 5, 40).pop().expect("there are steps");
+    assert_eq!(batch.obs_moments().expect("they are kept").mean.len(), 1);
+    let mut own = NormalizeObs::new(alone(0..2).expect("there are orchards")).expect("it may be normalized");
+    let expected = episode_of(&mut own, 5, 40).pop().expect("there are steps");
+    assert_eq!(last.obs, joint_rows(&expected.obs));
+}
+
+/// An orchard without its shared number.
+struct Alone(Orchard);
+
+impl MultiAgentEnv for Alone {
+    type State = (u32, Vec<f32>);
+
+    fn spec(&self) -> EnvSpec {
+        let obs = Space::named_box([("strength", 0.0, 10.0)]);
+        EnvSpec { obs, shared_width: 0, ..self.0.spec() }
+    }
+
+    fn reset(&mut self, rng: &mut EnvRng, view: View<'_>) {
+        self.0.reset(rng, View { shared: &mut [0.0], ..view });
+    }
+
+    fn step(&mut self, actions: &[f32], rng: &mut EnvRng, next: View<'_>, out: StepOut<'_>) -> Ending {
+        self.0.step(actions, rng, View { shared: &mut [0.0], ..next }, out)
+    }
+
+    fn state(&self) -> Self::State {
+        self.0.state()
+    }
+
+    fn set_state(&mut self, state: Self::State) {
+        self.0.set_state(state);
+    }
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn networks(registry: &mut Registry) {
     );
     registry.settings::<TeamQNetworkConfig>("team_q_network", "Values of DQN for a team with shared observations");
     registry.network(NetworkKind::<ActorCriticRole>::new("network", |config, cx| {
-        MlpActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+        MlpActorCritic::for_env(config, cx.spec, cx.device, &mut cx.rng())
     }));
     registry.network(NetworkKind::<ActorCriticRole>::new("recurrent_network", |config, cx| {
         RecurrentActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())

@@ -4,6 +4,8 @@ mod common;
 
 mod a2c_is_ppo;
 mod accumulation;
+#[cfg(feature = "experiment")]
+mod central_critic;
 mod device_path;
 mod devices;
 mod diverged;
