@@ -20,6 +20,7 @@ mod drawing;
 mod mountain_car;
 mod no_velocity;
 mod pendulum;
+mod popgym;
 pub mod probe;
 mod rules;
 mod scenario;
@@ -35,5 +36,6 @@ pub use no_velocity::{
     CartPoleNoVelocity, MountainCarContinuousNoVelocity, NoVelocity, PendulumNoVelocity, Velocities,
 };
 pub use pendulum::{Pendulum, PendulumRules};
+pub use popgym::{CardGame, CardState, Difficulty, PopgymConfig, PositionOnlyCartPole};
 pub use scenario::Classic;
 pub use spread::{Spread, SpreadBatch, SpreadConfig, SpreadSimulation};

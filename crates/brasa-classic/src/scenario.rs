@@ -77,7 +77,7 @@ impl<E: Env> Classic<E> {
         Self { rule: Some(rule), ..self }
     }
 
-    fn with_bound(self, bound: f64) -> Self {
+    pub(crate) fn with_bound(self, bound: f64) -> Self {
         Self { bound: Some(bound), ..self }
     }
 

@@ -17,6 +17,7 @@ macro_rules! every_task {
 
 mod contract;
 mod golden;
+mod popgym;
 mod rendered;
 mod scenario;
 mod together;

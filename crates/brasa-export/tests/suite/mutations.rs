@@ -132,7 +132,7 @@ fn statistics_of_vec_normalize() {
 #[test]
 fn exported_policies() {
     let mut noise = Noise(3);
-    for (name, policy) in common::policies() {
+    for (name, policy) in common::policies().into_iter().chain(common::memory_policies()) {
         let bytes = policy.to_safetensors();
         let length = u64::from_le_bytes(*bytes.first_chunk().expect("a length")) as usize;
         let (head, data) = bytes[8..].split_at(length);

@@ -230,8 +230,8 @@ mod classic {
     use std::convert::Infallible;
 
     use brasa_classic::{
-        Acrobot, CartPole, CartPoleNoVelocity, Catch, Classic, MountainCar, MountainCarContinuous,
-        MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity, Spread, SpreadConfig,
+        Acrobot, CartPole, CartPoleNoVelocity, Catch, Classic, Difficulty, MountainCar, MountainCarContinuous,
+        MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity, PopgymConfig, Spread, SpreadConfig,
     };
     #[cfg(feature = "tensor")]
     use brasa_core::RuleTensors;
@@ -288,6 +288,29 @@ mod classic {
         registry
             .settings::<SpreadConfig>("scenario.simple-spread", "MPE's Simple Spread: agents cover landmarks together");
         registry.rules("scenario.simple-spread", || drop(SpreadConfig::default().validate()));
+        memory(registry);
+    }
+
+    /// A task of POPGym.
+    fn add_memory<S: Scenario>(registry: &mut Registry, name: &str, about: &str, make: fn(Difficulty) -> S) {
+        let make = move |config: PopgymConfig| Ok::<S, Infallible>(make(config.difficulty));
+        registry.scenario(ScenarioEntry::new(name, make));
+        registry.settings::<PopgymConfig>(&format!("scenario.{name}"), about);
+    }
+
+    fn memory(registry: &mut Registry) {
+        let about = "POPGym's RepeatFirst: name the suit of the first card";
+        add_memory(registry, "repeat-first", about, Classic::repeat_first);
+        let about = "POPGym's RepeatPrevious: name the suit of the card some steps before";
+        add_memory(registry, "repeat-previous", about, Classic::repeat_previous);
+        let about = "POPGym's CountRecall: say how many cards of a kind have been dealt";
+        add_memory(registry, "count-recall", about, Classic::count_recall);
+        let about = "POPGym's Autoencode: name the suits of a deck in reverse order";
+        add_memory(registry, "autoencode", about, Classic::autoencode);
+        let about = "POPGym's PositionOnlyCartPole: CartPole that sees its place and angle";
+        add_memory(registry, "position-only-cart-pole", about, Classic::position_only_cart_pole);
+        let about = "POPGym's NoisyPositionOnlyCartPole: the same with noise in what it sees";
+        add_memory(registry, "noisy-position-only-cart-pole", about, Classic::noisy_position_only_cart_pole);
     }
 }
 
