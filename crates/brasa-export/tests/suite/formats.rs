@@ -10,11 +10,10 @@ use crate::common;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use brasa_export::{About, Column, ExportError, ExportedPolicy, Groups, ImageLayer, JsModule, Layer, Output};
+use common::programs::{answer, folder, has, python, run_c, run_onnx};
 use common::{FAR, graph_policies, linear, memory_policies, numbers, policies};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
@@ -58,18 +57,9 @@ pub fn assert_near(what: &str, got: &[f64], expected: &[f32], tolerance: f64) {
 
 #[test]
 fn onnx_runtime_computes_the_same_actions() {
-    let python = std::env::var("BRASA_PYTHON").unwrap_or_else(|_| "python3".into());
-    let found = Command::new(&python).args(["-c", "import onnx, onnxruntime"]).output();
-    if !found.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: {python} has no onnx and onnxruntime (pip install onnx onnxruntime)");
-        return;
-    }
-    let dir = std::env::temp_dir().join(format!("brasa-onnx-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a temporary directory");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/run_onnx.py");
+    let Some(python) = python() else { return };
+    let dir = folder("onnx");
     for (name, policy) in policies() {
-        let path = dir.join(format!("{name}.onnx"));
-        std::fs::write(&path, policy.to_onnx().expect("it is valid")).expect("it can be written");
         let (obs, mask) = inputs(&policy);
         let shape = |width: usize| match policy.n_agents {
             1 => vec![N_ENVS, width],
@@ -80,22 +70,10 @@ fn onnx_runtime_computes_the_same_actions() {
         if let Some(mask) = &mask {
             given.insert("mask", array(mask, policy.n_actions()));
         }
-        let mut child = Command::new(&python)
-            .args([&script, &path])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let text = serde_json::to_string(&given).expect("numbers serialize");
-        child.stdin.take().expect("it is a pipe").write_all(text.as_bytes()).expect("it reads");
-        let output = child.wait_with_output().expect("it ends");
-        assert!(output.status.success(), "{name}: the model is refused");
-        let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
-        let read = |output: &str| -> Vec<f64> {
-            let values = results[output]["values"].as_array().expect("an output").iter();
-            values.map(|x| x.as_f64().expect("a number")).collect()
-        };
-        assert_eq!(results["action"]["shape"], serde_json::json!(shape(policy.action_width())), "{name}");
+        let given = serde_json::to_string(&given).expect("numbers serialize");
+        let outputs = run_onnx(&python, &dir, name, &policy, &given);
+        let read = |output: &str| -> Vec<f64> { outputs[output].values.iter().map(|x| x.expect("a number")).collect() };
+        assert_eq!(outputs["action"].shape, shape(policy.action_width()), "{name}");
         assert_near(name, &read("action"), &policy.act(&obs, mask.as_deref()), 1e-5);
         if policy.n_actions() > 0 {
             let all = ExportedPolicy { output: Output::Real, ..policy.clone() };
@@ -109,12 +87,10 @@ fn onnx_runtime_computes_the_same_actions() {
 
 #[test]
 fn c_computes_the_same_actions() {
-    if Command::new("cc").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no C compiler");
+    if !has("cc") {
         return;
     }
-    let dir = std::env::temp_dir().join(format!("brasa-c-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a temporary directory");
+    let dir = folder("c");
     let mut policies = policies();
     // Their scores too.
     for (name, (_, policy)) in ["pointer_scores", "index_scores"].into_iter().zip(graph_policies()) {
@@ -148,14 +124,7 @@ fn c_computes_the_same_actions() {
         .expect("a string");
     }
     main.push_str("    return 0;\n}\n");
-    let (source, program) = (dir.join("main.c"), dir.join("main"));
-    std::fs::write(&source, main).expect("it can be written");
-    let flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"];
-    let built = Command::new("cc").args(flags).arg(&source).arg("-o").arg(&program).arg("-lm").output();
-    let built = built.expect("the compiler starts");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let output = Command::new(&program).output().expect("it starts");
-    let text = String::from_utf8(output.stdout).expect("digits");
+    let text = run_c(&dir, &main);
     let mut printed = text.lines().map(|line| line.parse::<f64>().expect("a number"));
     for (name, policy) in &policies {
         let (obs, mask) = inputs(policy);
@@ -168,8 +137,7 @@ fn c_computes_the_same_actions() {
 
 #[test]
 fn javascript_computes_the_same_actions() {
-    if Command::new("node").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no node");
+    if !has("node") {
         return;
     }
     for (name, policy) in policies() {
@@ -190,11 +158,8 @@ fn javascript_computes_the_same_actions() {
             policy.n_agents * policy.n_actions(),
         )
         .expect("a string");
-        let mut child =
-            Command::new("node").arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        child.stdin.take().expect("it is a pipe").write_all(script.as_bytes()).expect("it reads");
-        let output = child.wait_with_output().expect("it ends");
-        let [actions, scores]: [Vec<f64>; 2] = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+        let printed = answer(Command::new("node").arg("-"), &script).expect("the script ends well");
+        let [actions, scores]: [Vec<f64>; 2] = serde_json::from_str(&printed).expect("it prints JSON");
         assert_near(name, &actions, &policy.act(&obs, mask.as_deref()), 1e-5);
         let expected = ExportedPolicy { output: Output::Real, ..policy.clone() }.act(&obs, None);
         assert_near(name, &scores, &expected, 1e-5);

@@ -4,11 +4,10 @@
 use crate::common;
 
 use std::fmt::Write as _;
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use brasa_export::{ExportedPolicy, JsModule, Layer, NO_ACTION, Output};
+use common::programs::{folder, has, python, run_onnx};
 use common::{graph_policies, policies};
 
 /// An observation and a mask of one environment, and whether its first row is valid.
@@ -82,12 +81,6 @@ fn compare(name: &str, policy: &ExportedPolicy, cases: &[Case], got: &mut impl I
     }
 }
 
-fn folder(of: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("brasa-invalid-{of}-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a temporary directory");
-    dir
-}
-
 fn list(values: &[f32]) -> String {
     let number = |x: &f32| match x {
         x if x.is_nan() => "NaN".into(),
@@ -99,11 +92,10 @@ fn list(values: &[f32]) -> String {
 
 #[test]
 fn c_returns_no_plausible_action() {
-    if Command::new("cc").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no C compiler");
+    if !has("cc") {
         return;
     }
-    let dir = folder("c");
+    let dir = folder("invalid-c");
     // All numbers of a case are one text: the compiler cannot compute with them.
     let mut main = String::from("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n");
     for (name, policy) in &all() {
@@ -167,7 +159,7 @@ fn c_returns_no_plausible_action() {
 }
 
 fn node(test: &str, script: &str, extension: &str) -> Option<String> {
-    let dir = folder(test);
+    let dir = folder(&format!("invalid-{test}"));
     let path = dir.join(format!("main.{extension}"));
     std::fs::write(&path, script).expect("it can be written");
     let output = Command::new("node").arg(&path).stderr(Stdio::inherit()).output();
@@ -295,17 +287,9 @@ fn javascript_is_loaded_as_each_kind_of_module() {
 
 #[test]
 fn onnx_runtime_returns_no_plausible_action() {
-    let python = std::env::var("BRASA_PYTHON").unwrap_or_else(|_| "python3".into());
-    let found = Command::new(&python).args(["-c", "import onnx, onnxruntime"]).output();
-    if !found.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: {python} has no onnx and onnxruntime (pip install onnx onnxruntime)");
-        return;
-    }
-    let dir = folder("onnx");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/run_onnx.py");
+    let Some(python) = python() else { return };
+    let dir = folder("invalid-onnx");
     for (name, policy) in &all() {
-        let path = dir.join(format!("{name}.onnx"));
-        std::fs::write(&path, policy.to_onnx().expect("it is valid")).expect("it can be written");
         // Its mask is no optional input.
         let cases: Vec<Case> = cases(policy).into_iter().filter(|case| case.mask.is_some() || !policy.masked).collect();
         let array = |values: Vec<f32>, width: usize| {
@@ -319,19 +303,8 @@ fn onnx_runtime_returns_no_plausible_action() {
             true => format!("{{\"obs\": {obs}, \"mask\": {}}}", array(mask, policy.n_actions())),
             false => format!("{{\"obs\": {obs}}}"),
         };
-        let mut child = Command::new(&python)
-            .args([&script, &path])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        child.stdin.take().expect("it is a pipe").write_all(given.as_bytes()).expect("it reads");
-        let output = child.wait_with_output().expect("it ends");
-        assert!(output.status.success(), "{name}: the model is refused");
-        let text = String::from_utf8(output.stdout).expect("text").replace("NaN", "null");
-        let results: serde_json::Value = serde_json::from_str(&text).expect("it prints JSON");
-        let values = results["action"]["values"].as_array().expect("an output").iter();
-        compare(name, policy, &cases, &mut values.map(|x| x.as_f64().unwrap_or(f64::NAN)));
+        let outputs = run_onnx(&python, &dir, name, policy, &given);
+        compare(name, policy, &cases, &mut outputs["action"].values.iter().map(|x| x.unwrap_or(f64::NAN)));
     }
     std::fs::remove_dir_all(&dir).expect("it can be removed");
 }

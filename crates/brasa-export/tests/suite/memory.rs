@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use brasa_export::{ExportedPolicy, JsModule, Layer, Memory, Output};
 
+use crate::common::programs::{answer, folder, has, python, run_c, run_onnx};
 use crate::common::{memory_policies, numbers, policies};
 use crate::formats::{assert_near, groups_of};
 
@@ -79,18 +78,9 @@ fn what_is_remembered_changes_actions() {
 
 #[test]
 fn onnx_runtime_remembers() {
-    let python = std::env::var("BRASA_PYTHON").unwrap_or_else(|_| "python3".into());
-    let found = Command::new(&python).args(["-c", "import onnx, onnxruntime"]).output();
-    if !found.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: {python} has no onnx and onnxruntime (pip install onnx onnxruntime)");
-        return;
-    }
-    let dir = std::env::temp_dir().join(format!("brasa-onnx-memory-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a temporary directory");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/run_onnx.py");
+    let Some(python) = python() else { return };
+    let dir = folder("onnx-memory");
     for (name, policy) in memory_policies() {
-        let path = dir.join(format!("{name}.onnx"));
-        std::fs::write(&path, policy.to_onnx().expect("it is valid")).expect("it can be written");
         let Episodes { obs, masks, actions, states } = episodes(&policy);
         let array = |steps: &[f32], width: usize| {
             let shape = match policy.n_agents {
@@ -104,36 +94,21 @@ fn onnx_runtime_remembers() {
             let masks: Vec<f32> = masks.into_iter().flatten().flatten().collect();
             given.insert("mask", array(&masks, policy.n_actions()));
         }
-        let mut child = Command::new(&python)
-            .args([&script, &path])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
         // JSON has no NaN, but Python reads it.
-        let text = serde_json::to_string(&given).expect("numbers serialize").replace("null", "NaN");
-        child.stdin.take().expect("it is a pipe").write_all(text.as_bytes()).expect("it reads");
-        let output = child.wait_with_output().expect("it ends");
-        assert!(output.status.success(), "{name}: the model is refused");
-        let text = String::from_utf8(output.stdout).expect("JSON").replace("NaN", "null");
-        let results: serde_json::Value = serde_json::from_str(&text).expect("it prints JSON");
-        let read = |output: &str| -> Vec<Option<f64>> {
-            results[output]["values"].as_array().expect("an output").iter().map(|x| x.as_f64()).collect()
-        };
-        assert_like(name, &read("action"), &actions.concat());
-        assert_like(name, &read("next_state"), &states.concat());
+        let given = serde_json::to_string(&given).expect("numbers serialize").replace("null", "NaN");
+        let outputs = run_onnx(&python, &dir, name, &policy, &given);
+        assert_like(name, &outputs["action"].values, &actions.concat());
+        assert_like(name, &outputs["next_state"].values, &states.concat());
     }
     std::fs::remove_dir_all(&dir).expect("it can be removed");
 }
 
 #[test]
 fn c_remembers() {
-    if Command::new("cc").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no C compiler");
+    if !has("cc") {
         return;
     }
-    let dir = std::env::temp_dir().join(format!("brasa-c-memory-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a temporary directory");
+    let dir = folder("c-memory");
     let mut main = String::from("#include <stdio.h>\n#include <stdlib.h>\n");
     for (name, policy) in memory_policies() {
         let header = policy.to_c(name).expect("it is valid");
@@ -167,14 +142,7 @@ fn c_remembers() {
         .expect("a string");
     }
     main.push_str("    return 0;\n}\n");
-    let (source, program) = (dir.join("main.c"), dir.join("main"));
-    std::fs::write(&source, main).expect("it can be written");
-    let flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"];
-    let built = Command::new("cc").args(flags).arg(&source).arg("-o").arg(&program).arg("-lm").output();
-    let built = built.expect("the compiler starts");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let output = Command::new(&program).output().expect("it starts");
-    let text = String::from_utf8(output.stdout).expect("digits");
+    let text = run_c(&dir, &main);
     let mut printed = text.lines().map(|line| line.parse::<f64>().ok());
     for (name, policy) in memory_policies() {
         let Episodes { actions, states, .. } = episodes(&policy);
@@ -193,8 +161,7 @@ fn c_remembers() {
 
 #[test]
 fn javascript_remembers() {
-    if Command::new("node").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no node");
+    if !has("node") {
         return;
     }
     for (name, policy) in memory_policies() {
@@ -220,12 +187,9 @@ fn javascript_remembers() {
             2 * N_STEPS,
         )
         .expect("a string");
-        let mut child =
-            Command::new("node").arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        child.stdin.take().expect("it is a pipe").write_all(script.as_bytes()).expect("it reads");
-        let output = child.wait_with_output().expect("it ends");
+        let printed = answer(Command::new("node").arg("-"), &script).expect("the script ends well");
         let (got, after, error): (Vec<Option<f64>>, Vec<Option<f64>>, String) =
-            serde_json::from_slice(&output.stdout).expect("it prints JSON");
+            serde_json::from_str(&printed).expect("it prints JSON");
         assert_like(name, &got, &actions.concat());
         assert_like(name, &after, &states.concat());
         assert_eq!(error, "`state` must be given to a policy that remembers: `start()` where an episode begins");

@@ -1,5 +1,7 @@
-//! Policies of every kind.
+//! Policies of every kind, and programs that run them.
 #![allow(clippy::expect_used)]
+
+pub mod programs;
 
 use brasa_export::{
     About, Affine, Attention, Cell, Edges, ExportedPolicy, Function, GraphNetwork, Groups, Head, ImageLayer,
