@@ -33,7 +33,7 @@ if [ "$target" = "$host" ]; then
   for shell in bash zsh fish; do
     "$folder/$name/brasa" completions "$shell" >"$folder/$name/brasa.$shell"
   done
-  "$folder/$name/brasa" man "$folder/$name/man" --quiet
+  "$folder/$name/brasa" man "$folder/$name/man" >/dev/null
 fi
 tar --sort=name --owner=0 --group=0 --numeric-owner -C "$folder" -czf "$folder/$name.tar.gz" "$name"
 mv "$folder/$name.tar.gz" "$out/$name.tar.gz"
