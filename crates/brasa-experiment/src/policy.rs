@@ -414,8 +414,9 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brasa_core::Greedy;
+    use brasa_core::{ActionValues, Greedy, Obs};
     use brasa_env::{BoxSpace, Space, named_rng};
+    use brasa_export::Output;
     use brasa_nn::{
         ActorCriticConfig, CnnActorCritic, CnnActorCriticConfig, CnnLayers, CnnQNetwork, CnnQNetworkConfig,
         ConvolutionConfig, MlpActorCritic, QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig,
@@ -571,8 +572,8 @@ mod tests {
         let mut policies = Vec::new();
         for (layers, obs, action) in [
             (plain.clone(), bytes.clone(), hybrid.clone()),
-            (CnnLayers::Residual(vec![3, 2]), bytes.clone(), Space::Discrete(4)),
-            (plain.clone(), shifted, Space::uniform_box(-0.1, 0.1, ["x"])),
+            (CnnLayers::Residual(vec![3, 2]), bytes.clone(), Space::uniform_box(-99.0, 99.0, ["x", "y"])),
+            (plain.clone(), shifted, Space::uniform_box(-99.0, 99.0, ["x"])),
         ] {
             let spec = EnvSpec::new(obs, action, 1);
             let config = CnnActorCriticConfig { layers, hidden: vec![8], orthogonal: false, ..Default::default() };
@@ -583,7 +584,14 @@ mod tests {
         let spec = EnvSpec::new(bytes, Space::Discrete(5), 1);
         let config = CnnQNetworkConfig { layers: plain, hidden: vec![8], ..Default::default() };
         let network = CnnQNetwork::new(&config, &spec.obs, &spec.action, &device, rng).expect("valid");
-        policies.push(LoadedPolicy::new(Greedy(network), &spec, None, &device, |policy, _| Ok(policy.clone())));
+        // Values, which differ even where the best action does not.
+        let obs: Vec<f32> = (0..20 * spec.obs.width()).map(|_| rng.random_range(0.0..255.0)).collect();
+        let rows = Tensor::<1>::from_floats(&obs[..], &device).reshape([20, spec.obs.width()]);
+        let expected = brasa_core::read_back(network.values(Obs::new(rows)));
+        let exported = ExportedPolicy { output: Output::Real, ..network.exported().expect("it has layers") };
+        for (got, expected) in exported.act(&obs, None).iter().zip(&expected) {
+            assert!((got - expected).abs() < 1e-4, "{got} instead of {expected}");
+        }
         let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["x", "y", "z"]), hybrid, 1);
         let config = ActorCriticConfig { orthogonal: false, ..ActorCriticConfig::default() };
         let network = MlpActorCritic::new(&config, &spec.obs, &spec.action, &device, rng).expect("valid");

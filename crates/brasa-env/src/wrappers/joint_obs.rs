@@ -27,7 +27,7 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec};
 /// #         view.obs.copy_from_slice(&[1.0, 2.0, 3.0]);
 /// #     }
 /// #     fn step(&mut self, _: &[f32], _: &mut EnvRng, _: View<'_>, _: StepOut<'_>) -> Ending {
-/// #         Ending::Running
+/// #         Ending::of(false, false)
 /// #     }
 /// #     fn state(&self) {}
 /// #     fn set_state(&mut self, _: ()) {}
