@@ -51,7 +51,7 @@ pub(super) fn summary(path: &Path, policy: &ExportedPolicy, n_bytes: usize, json
     if json {
         let document = json!({
             "path": path, "bytes": n_bytes, "n_agents": policy.n_agents, "obs_width": policy.obs_width, "masked": policy.masked,
-            "n_actions": policy.n_actions(), "action_width": policy.action_width(),
+            "n_actions": policy.n_actions(), "action_width": policy.action_width(), "state_width": policy.state_width(),
         });
         return format!("{document}\n");
     }
@@ -62,9 +62,13 @@ pub(super) fn summary(path: &Path, policy: &ExportedPolicy, n_bytes: usize, json
     let counted = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let mask = if policy.masked { format!(" and a mask of {}", policy.n_actions()) } else { String::new() };
     let obs = counted(policy.obs_width, "number", "numbers");
-    let action = match policy.n_actions() {
-        0 => counted(policy.action_width(), "number", "numbers"),
-        _ => counted(policy.action_width(), "index", "indices"),
+    let (n_choices, width) = (policy.output.heads().len(), policy.action_width());
+    let parts = [(n_choices, "index", "indices"), (width - n_choices, "number", "numbers")];
+    let parts = parts.into_iter().filter(|(n, ..)| *n > 0).map(|(n, one, many)| counted(n, one, many));
+    let action = parts.collect::<Vec<_>>().join(" and ");
+    let state = match policy.state_width() {
+        0 => String::new(),
+        n => format!(", with a state of {}", counted(n, "number", "numbers")),
     };
-    format!("{}: from {obs}{mask} to {action}{rows}; {n_bytes} bytes\n", path.display())
+    format!("{}: from {obs}{mask} to {action}{rows}{state}; {n_bytes} bytes\n", path.display())
 }
