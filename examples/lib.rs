@@ -65,4 +65,5 @@ mod pages {
     page!(Recurrence, "../docs/reference/recurrence.md");
     page!(Images, "../docs/reference/images.md");
     page!(Station, "../docs/reference/station.md");
+    page!(Teams, "../docs/reference/teams.md");
 }
