@@ -549,11 +549,7 @@ impl GraphNetwork {
                 scores[self.n_nodes] = dot(&wait.weight) + wait.bias[0];
             }
             Head::Index { layers, ranks } => {
-                let mut next = Vec::new();
-                for layer in layers {
-                    layer.forward(0, &read, &mut next);
-                    std::mem::swap(&mut read, &mut next);
-                }
+                crate::policy::forward_inside(layers, &mut read, &mut Vec::new());
                 let ranks = &ranks[(graph * self.n_nodes + own) * self.n_nodes..][..self.n_nodes];
                 for (score, rank) in scores.iter_mut().zip(ranks).filter(|(_, rank)| **rank > 0) {
                     *score = read[*rank];

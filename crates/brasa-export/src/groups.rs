@@ -63,10 +63,7 @@ impl Groups {
         for group in self.columns.chunks_exact(self.width) {
             own.clear();
             own.extend(group.iter().map(|column| x[*column]));
-            for layer in &self.layers {
-                layer.forward(0, &own, &mut result);
-                std::mem::swap(&mut own, &mut result);
-            }
+            crate::policy::forward_inside(&self.layers, &mut own, &mut result);
             y.extend_from_slice(&own);
         }
     }

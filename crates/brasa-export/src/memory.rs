@@ -129,7 +129,6 @@ impl Memory {
 
     /// The layer on one row, with what it remembers of it, which it replaces.
     pub(crate) fn forward(&self, x: &[f32], state: &mut [f32], y: &mut Vec<f32>) {
-        y.clear();
         match self {
             Self::Window { .. } => {
                 y.extend_from_slice(state);

@@ -380,8 +380,8 @@ impl Layer {
         }
     }
 
-    /// The layer on one row of agent `agent`. One that remembers begins an episode.
-    pub(crate) fn forward(&self, agent: usize, x: &[f32], y: &mut Vec<f32>) {
+    /// The layer on one row of agent `agent`, with what it remembers of the row, which it replaces.
+    pub(crate) fn forward(&self, agent: usize, x: &[f32], memory: &mut [f32], y: &mut Vec<f32>) {
         y.clear();
         match self {
             Self::Normalize { mean, deviation, clip } => {
@@ -405,14 +405,11 @@ impl Layer {
             Self::Activation(function) => y.extend(x.iter().map(|x| function.of(*x))),
             Self::Graph(network) => network.forward(x, y),
             Self::Groups(groups) => groups.forward(x, y),
-            Self::Memory(memory) => memory.forward(x, &mut vec![0.0; memory.state_width(x.len())], y),
+            Self::Memory(layer) => layer.forward(x, memory, y),
             Self::Image(layer) => layer.forward(x, y),
             Self::Residual(layers) => {
-                let (mut inside, mut result) = (x.to_vec(), Vec::new());
-                for layer in layers {
-                    layer.forward(0, &inside, &mut result);
-                    std::mem::swap(&mut inside, &mut result);
-                }
+                let (mut inside, mut next) = (x.to_vec(), Vec::new());
+                forward_inside(layers, &mut inside, &mut next);
                 y.extend(x.iter().zip(inside).map(|(x, inside)| x + inside));
             }
             Self::Linear { outputs, weight, bias } => {
@@ -423,6 +420,14 @@ impl Layer {
                 }
             }
         }
+    }
+}
+
+/// Replaces the row `x` by the result of layers inside another one, which remember nothing; `next` is memory for results.
+pub(crate) fn forward_inside(layers: &[Layer], x: &mut Vec<f32>, next: &mut Vec<f32>) {
+    for layer in layers {
+        layer.forward(0, x, &mut [], next);
+        std::mem::swap(x, next);
     }
 }
 
@@ -604,10 +609,8 @@ impl ExportedPolicy {
                 memory = &mut unchanged;
             }
             for (layer, n) in self.layers.iter().zip(&states) {
-                match layer {
-                    Layer::Memory(layer) => layer.forward(&x, memory.split_off_mut(..*n).expect("widths"), &mut y),
-                    layer => layer.forward(row % self.n_agents, &x, &mut y),
-                }
+                let own = memory.split_off_mut(..*n).expect("a state has the numbers of all layers");
+                layer.forward(row % self.n_agents, &x, own, &mut y);
                 std::mem::swap(&mut x, &mut y);
             }
             let mask = mask.map(|mask| &mask[row * n_actions..(row + 1) * n_actions]);

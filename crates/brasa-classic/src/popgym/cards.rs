@@ -28,8 +28,8 @@ enum Task {
 /// A game of POPGym (Morad et al. 2023, arXiv 2303.01859) with a shuffled deck.
 ///
 /// An observation has 1 at first steps in its first column (POPGym's `Antialias`), then the kind of the card as a column of its own for each kind,
-/// and what belongs to the game. The right action has a share of 1 as its reward, another action the share with a minus: perfect memory has a
-/// return of 1. Rewards, observations and ends are those of `popgym` 1.0.7.
+/// and what belongs to the game. The right action has a share of 1 as its reward, and a wrong action minus this share: perfect memory has a return
+/// of 1. Rewards, observations and ends are those of `popgym` 1.0.7.
 ///
 /// ```
 /// use brasa_classic::{CardGame, Difficulty};
@@ -65,7 +65,7 @@ pub struct CardGame {
 /// game.set_state(CardState::dealt_first(cards, vec![]));
 /// assert_eq!(game.state().n_dealt, 1);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardState {
     /// Kinds of all cards in the order in which they are dealt.
     pub cards: Vec<u8>,
@@ -207,7 +207,7 @@ impl Env for CardGame {
         } else {
             *n_named += 1;
         }
-        // All cards were dealt, or named too; but a game that only deals does not wait for the last card's action.
+        // Where no card is named, the episode ends with the last card.
         let terminated = match self.task {
             Task::Reverse => *n_named == n,
             _ => *n_dealt == n,

@@ -33,11 +33,13 @@ pub enum JsModule {
 
 impl ExportedPolicy {
     /// JavaScript that needs no other: the constant `NAME` with the functions `act(obs, mask, state)`, `scores(obs, state)` and `start()`, and
-    /// `about` with [`About`](crate::About). A script defines it, and exports it where there is CommonJS; an ES module exports it by name and as default.
+    /// `about` with [`About`](crate::About). A script defines it, and exports it where there is CommonJS; an ES module exports it by name and as
+    /// default.
     ///
     /// `obs` has the numbers of all agents of an environment one after the other, `mask` likewise 0 or 1; environments
-    /// without a mask have none. `state` is for policies that remember: `start()` where an episode begins; `act` replaces its numbers. `act` returns the actions, choices as indices; `scores` a `Float32Array` per agent, the result of the last layer. Arrays of
-    /// another length or with something else than numbers throw; NaN gives NaN and -1, as in [`ExportedPolicy::act`].
+    /// without a mask have none. `state` is for policies that remember: `start()` where an episode begins; `act` replaces its numbers. `act`
+    /// returns the actions, choices as indices; `scores` a `Float32Array` per agent, the result of the last layer. Arrays of another length or
+    /// with something else than numbers throw; NaN gives NaN and -1, as in [`ExportedPolicy::act`].
     ///
     /// # Errors
     /// [`ExportError::Name`] if `name` is no identifier; [`ExportError::Layer`] if the layers do not fit together.

@@ -150,8 +150,8 @@ impl ExportedPolicy {
     /// 0 for illegal ones). Outputs: `action` (float `[batch, action_width]`, or int64 for choices alone) and, for choices, `scores` (float,
     /// `[batch, n_actions]`): logits or action values, without the mask. With several agents the second dimension of each counts
     /// them. A policy that remembers has the input `state` and the output `next_state` too (float, `[batch, state_width]`): 0 where an episode
-    /// begins, then what the model returned. Invalid input gives NaN and -1, as in [`ExportedPolicy::act`]. `metadata_props` have [`About`](crate::About) under `brasa.run`,
-    /// `brasa.step`, `brasa.config`, `brasa.version`, `brasa.obs` and `brasa.actions`.
+    /// begins, then what the model returned. Invalid input gives NaN and -1, as in [`ExportedPolicy::act`]. `metadata_props` have
+    /// [`About`](crate::About) under `brasa.run`, `brasa.step`, `brasa.config`, `brasa.version`, `brasa.obs` and `brasa.actions`.
     ///
     /// # Errors
     /// [`ExportError::Layer`] if the layers do not fit together.
@@ -187,14 +187,8 @@ impl ExportedPolicy {
             outputs.push(value("action", FLOAT, &with_agents(n_numbers)));
         } else {
             let all = graph.node("Where", &[&is_unknown, &nan, &x], vec![]);
-            let columns = |graph: &mut Graph, begin: usize, end: usize| graph.columns(&all, begin, end);
-            match n_numbers {
-                0 => graph.node_to("scores", "Identity", &[&all], vec![]),
-                _ => {
-                    let scores = columns(&mut graph, 0, n_actions);
-                    graph.node_to("scores", "Identity", &[&scores], vec![]);
-                }
-            }
+            let scores = if n_numbers > 0 { graph.columns(&all, 0, n_actions) } else { all.clone() };
+            graph.node_to("scores", "Identity", &[&scores], vec![]);
             if self.masked {
                 inputs.push(value("mask", FLOAT, &with_agents(n_actions)));
             }
@@ -203,7 +197,7 @@ impl ExportedPolicy {
             if n_numbers > 0 {
                 let to_float = |part: &String| graph.node("Cast", &[part], vec![attribute("to", FLOAT as i64)]);
                 parts = parts.iter().map(to_float).collect();
-                parts.push(columns(&mut graph, n_actions, n_actions + n_numbers));
+                parts.push(graph.columns(&all, n_actions, n_actions + n_numbers));
             }
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
             graph.node_to("action", "Concat", &parts, vec![attribute("axis", -1)]);

@@ -1,7 +1,7 @@
 //! Critics that see the observations of a whole team.
 #![allow(clippy::expect_used)]
 
-use brasa::contracts::{HostEnv, OnPolicyLearner, Schedule};
+use brasa::contracts::{HostEnv, Schedule};
 use brasa::env::wrappers::JointObs;
 use brasa::env::{Ending, EnvError, EnvRng, EnvSpec, EnvVec, MultiAgentEnv, Space, StepOut, View, named_rng};
 use brasa::experiment::App;
@@ -59,7 +59,6 @@ fn explained<B: brasa::env::EnvBatch>(batch: B) -> f64 {
         ..PpoConfig::default()
     };
     let learner = Ppo::new(network.expect("valid"), config, 1).expect("valid");
-    assert_eq!(learner.n_steps(), 16);
     let mut training = OnPolicy::new(env, learner, Run { total_env_steps: 16 * 16 * 20, seed: 1 }).expect("it starts");
     let mut last = f64::NAN;
     while !training.is_done() {
