@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::vec::IntoIter;
 
+use brasa_core::env::Space;
 use brasa_core::{Obs, Rows, Shared, TeamObs, read_all};
 use brasa_device::runs_on_host;
 use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData, Transaction, f16};
 use serde::{Deserialize, Serialize};
 
-/// Precision of the numbers of a replay buffer.
+/// Precision of the numbers of a replay buffer. Observations of bytes ([`Space::image`](brasa_core::env::Space::image)) take a byte with every precision.
 ///
 /// ```
 /// use brasa_buffers::{Precision, ReplayConfig};
@@ -44,6 +45,17 @@ const F16_MAX: f32 = 65504.0;
 impl Precision {
     /// Every number is 0 or 1.
     const FLAGS: Self = Self::U8 { low: 0.0, high: 1.0 };
+    /// Every number is a whole one from 0 to 255.
+    const BYTES: Self = Self::U8 { low: 0.0, high: 255.0 };
+
+    /// The precision of observations of `space` where this one is asked for: bytes are exact, and never more.
+    pub(crate) fn of_space(self, space: &Space, device: &Device) -> Self {
+        match self {
+            Self::U8 { .. } => self,
+            _ if space.has_bytes() && device.supports_dtype(Self::BYTES.dtype()) => Self::BYTES,
+            _ => self,
+        }
+    }
 
     /// The same, or 32 bits on a device that cannot hold the type.
     fn or_plain(self, device: &Device) -> Self {

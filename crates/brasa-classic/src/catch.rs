@@ -45,7 +45,7 @@ impl Rules<3, 1, PLACES> for CatchRules {
     const TERMINATES: bool = true;
 
     fn obs_space(&self) -> Space {
-        Space::shaped(0.0, 1.0, [ROWS, COLUMNS, 1])
+        Space::shaped(0.0, 1.0, [ROWS, COLUMNS, 1]).of_bytes()
     }
 
     fn action_space(&self) -> Space {

@@ -510,7 +510,8 @@ impl Env for HybridIdentity {
     }
 
     fn action_space(&self) -> Space {
-        let numbers = BoxSpace { low: vec![-1.0], high: vec![1.0], names: vec!["answer".into()], shape: vec![] };
+        let numbers =
+            BoxSpace { low: vec![-1.0], high: vec![1.0], names: vec!["answer".into()], ..BoxSpace::default() };
         Space::Hybrid { heads: vec![2], numbers }
     }
 

@@ -34,7 +34,7 @@ pub enum Space {
     /// use brasa_env::{BoxSpace, Space};
     ///
     /// // A door that is shut, open or locked, and the power of a fan.
-    /// let power = BoxSpace { low: vec![0.0], high: vec![2.5], names: vec!["fan_kw".into()], shape: vec![] };
+    /// let power = BoxSpace { low: vec![0.0], high: vec![2.5], names: vec!["fan_kw".into()], ..BoxSpace::default() };
     /// let action = Space::Hybrid { heads: vec![3], numbers: power };
     /// assert!(action.contains(&[2.0, 1.5]) && !action.contains(&[2.0, 3.0]));
     /// assert_eq!((action.width(), action.n_actions()), (2, 3));
@@ -53,7 +53,7 @@ pub enum Space {
 /// use brasa_env::{BoxSpace, Space};
 ///
 /// let names = vec!["soc".into(), "power".into()];
-/// let space = BoxSpace { low: vec![0.0, 1.0], high: vec![1.0, 0.0], names, shape: vec![] };
+/// let space = BoxSpace { low: vec![0.0, 1.0], high: vec![1.0, 0.0], names, ..BoxSpace::default() };
 /// let error = Space::Box(space).validate().unwrap_err();
 /// assert_eq!(error.to_string(), "invalid space: bounds of `power` must be ordered, got 1 and 0");
 /// ```
@@ -68,6 +68,9 @@ pub struct BoxSpace {
     /// Sizes of the dimensions of an array such as an image, of which a row has the last dimension innermost; empty for a plain vector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<usize>,
+    /// Whether every number is a whole one from 0 to 255: replay buffers then store it as a byte.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bytes: bool,
 }
 
 impl BoxSpace {
@@ -97,6 +100,29 @@ impl BoxSpace {
         (0..self.low.len()).map(|index| self.name(index).into_owned()).collect()
     }
 
+    /// The components `columns`, in this order, as a plain vector.
+    ///
+    /// # Panics
+    /// If a column does not exist.
+    ///
+    /// ```
+    /// use brasa_env::{BoxSpace, Space};
+    ///
+    /// let Space::Box(space) = Space::named_box([("angle", -1.0, 1.0), ("speed", -8.0, 8.0)]) else { unreachable!() };
+    /// let BoxSpace { low, names, .. } = space.select([1]);
+    /// assert_eq!((low, names), (vec![-8.0], vec!["speed".to_owned()]));
+    /// ```
+    #[must_use]
+    pub fn select(&self, columns: impl IntoIterator<Item = usize>) -> Self {
+        let mut selected = Self { bytes: self.bytes, ..Self::default() };
+        for column in columns {
+            selected.low.push(self.low[column]);
+            selected.high.push(self.high[column]);
+            selected.names.push(self.name(column).into_owned());
+        }
+        selected
+    }
+
     /// Writes uniformly random numbers between the bounds. An infinite bound is replaced by one at `reach` from 0, or at twice `reach` from
     /// the other bound where that lies further out.
     pub(crate) fn sample<'a>(&self, reach: f32, rng: &mut EnvRng, row: impl IntoIterator<Item = &'a mut f32>) {
@@ -122,7 +148,7 @@ impl Space {
     /// A box with the same bounds for every name.
     pub fn uniform_box<S: Into<String>>(low: f32, high: f32, names: impl IntoIterator<Item = S>) -> Self {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        Self::Box(BoxSpace { low: vec![low; names.len()], high: vec![high; names.len()], names, shape: vec![] })
+        Self::Box(BoxSpace { low: vec![low; names.len()], high: vec![high; names.len()], names, ..BoxSpace::default() })
     }
 
     /// A box from (name, low, high) triples.
@@ -147,13 +173,27 @@ impl Space {
     pub fn shaped(low: f32, high: f32, shape: impl Into<Vec<usize>>) -> Self {
         let shape = shape.into();
         let width = shape.iter().product();
-        Self::Box(BoxSpace { low: vec![low; width], high: vec![high; width], names: vec![], shape })
+        Self::Box(BoxSpace { low: vec![low; width], high: vec![high; width], shape, ..BoxSpace::default() })
     }
 
-    /// Images of bytes, 0 to 255, with the channels innermost. A replay buffer stores a byte as one with the precision
-    /// `{ u8 = { low = 0, high = 255 } }`.
+    /// Images of bytes, 0 to 255, with the channels innermost.
     pub fn image(height: usize, width: usize, channels: usize) -> Self {
-        Self::shaped(0.0, 255.0, [height, width, channels])
+        Self::shaped(0.0, 255.0, [height, width, channels]).of_bytes()
+    }
+
+    /// The same box, of whole numbers from 0 to 255 ([`BoxSpace::bytes`]).
+    ///
+    /// # Panics
+    /// If the space has choices.
+    #[must_use]
+    pub fn of_bytes(self) -> Self {
+        let Self::Box(space) = self else { panic!("only a box has bytes, got {self:?}") };
+        Self::Box(BoxSpace { bytes: true, ..space })
+    }
+
+    /// Whether every number fits into a byte ([`BoxSpace::bytes`]).
+    pub fn has_bytes(&self) -> bool {
+        matches!(self, Self::Box(BoxSpace { bytes: true, .. }))
     }
 
     /// Sizes of the dimensions of a box with a shape; empty for other spaces.
@@ -224,7 +264,9 @@ impl Space {
         let (choices, rest) = row.split_at(self.heads().len());
         choices.iter().zip(self.heads()).all(|(x, n)| is_index(*x, *n))
             && self.numbers().is_none_or(|numbers| {
-                rest.iter().zip(&numbers.low).zip(&numbers.high).all(|((x, low), high)| low <= x && x <= high)
+                let is_whole = |x: &f32| !numbers.bytes || x.fract() == 0.0;
+                let bounds = numbers.low.iter().zip(&numbers.high);
+                rest.iter().zip(bounds).all(|(x, (low, high))| low <= x && x <= high && is_whole(x))
             })
     }
 
@@ -254,6 +296,12 @@ impl Space {
                 ));
             }
             for (index, (low, high)) in space.low.iter().zip(&space.high).enumerate() {
+                if space.bytes && !(*low >= 0.0 && *high <= 255.0) {
+                    let name = space.name(index);
+                    return fail(format!(
+                        "bytes are numbers from 0 to 255, the bounds of `{name}` are {low} and {high}"
+                    ));
+                }
                 if low.is_nan() || high.is_nan() || low > high {
                     let name = space.name(index);
                     return fail(format!("bounds of `{name}` must be ordered, got {low} and {high}"));
@@ -311,7 +359,7 @@ mod tests {
         assert!(!Space::Discrete(3).contains(&[0.5]));
         assert!(Space::MultiDiscrete(vec![2, 3]).contains(&[1.0, 2.0]));
         assert!(!Space::MultiDiscrete(vec![2, 3]).contains(&[2.0, 2.0]));
-        let numbers = BoxSpace { low: vec![0.0], high: vec![1.0], names: vec!["kw".into()], shape: vec![] };
+        let numbers = BoxSpace { low: vec![0.0], high: vec![1.0], names: vec!["kw".into()], ..BoxSpace::default() };
         let hybrid = Space::Hybrid { heads: vec![2, 3], numbers };
         assert_eq!(hybrid.names(), ["choice_0", "choice_1", "kw"]);
         for (row, inside) in [([1.0, 2.0, 0.5], true), ([2.0, 2.0, 0.5], false), ([1.0, 2.0, 1.5], false)] {
@@ -320,6 +368,16 @@ mod tests {
         let without = Space::Hybrid { heads: vec![2], numbers: BoxSpace::default() };
         let error = without.validate().expect_err("there are no numbers").to_string();
         assert!(error.contains("needs choices and numbers"), "{error}");
+    }
+
+    #[test]
+    fn bytes_are_whole_and_end_at_255() {
+        let image = Space::image(1, 2, 1);
+        image.validate().expect("a valid image");
+        assert!(image.has_bytes() && image.contains(&[255.0, 0.0]) && !image.contains(&[0.5, 0.0]));
+        let error = Space::uniform_box(0.0, 256.0, ["x"]).of_bytes().validate().expect_err("a byte ends at 255");
+        let rule = "bytes are numbers from 0 to 255, the bounds of `x` are 0 and 256";
+        assert_eq!(error.to_string(), format!("invalid space: {rule}"));
     }
 
     #[test]

@@ -201,7 +201,7 @@ impl EnvSpec {
         let obs = match &self.obs {
             Space::Box(space) => {
                 let n = space.low.len();
-                Space::Box(BoxSpace { low: vec![-clip; n], high: vec![clip; n], ..space.clone() })
+                Space::Box(BoxSpace { low: vec![-clip; n], high: vec![clip; n], bytes: false, ..space.clone() })
             }
             other => Space::uniform_box(-clip, clip, (0..other.width()).map(|i| format!("obs_{i}"))),
         };
@@ -228,16 +228,12 @@ impl EnvSpec {
             return fail("agents that share all numbers of their observations see the joint observation already");
         }
         let privileged = shared..shared + (self.n_agents - 1) * (self.obs.width() - shared);
-        let mut joint = BoxSpace::default();
-        let mut add = |columns: Range<usize>, prefix: &str| {
-            joint.low.extend(&space.low[columns.clone()]);
-            joint.high.extend(&space.high[columns.clone()]);
-            joint.names.extend(columns.map(|column| format!("{prefix}{}", space.name(column))));
-        };
         let own = shared..self.obs.width();
-        add(0..shared, "");
-        (1..self.n_agents).for_each(|other| add(own.clone(), &format!("next_{other}:")));
-        add(own, "");
+        let others = (1..self.n_agents).flat_map(|_| own.clone());
+        let mut joint = space.select((0..shared).chain(others).chain(own.clone()));
+        for (index, name) in joint.names[privileged.clone()].iter_mut().enumerate() {
+            *name = format!("next_{}:{name}", 1 + index / own.len());
+        }
         Ok(Self { obs: Space::Box(joint), privileged, ..self.clone() })
     }
 
@@ -248,9 +244,7 @@ impl EnvSpec {
             return self.clone();
         }
         let seen = |column: &usize| !self.privileged.contains(column);
-        let pick = |values: &[f32]| (0..values.len()).filter(seen).map(|column| values[column]).collect();
-        let names = (0..space.low.len()).filter(seen).map(|column| space.name(column).into_owned()).collect();
-        let obs = BoxSpace { low: pick(&space.low), high: pick(&space.high), names, shape: vec![] };
+        let obs = space.select((0..space.low.len()).filter(seen));
         let shared_width = (0..self.shared_width).filter(seen).count();
         Self { obs: Space::Box(obs), shared_width, privileged: 0..0, ..self.clone() }
     }

@@ -559,12 +559,7 @@ mod tests {
     #[test]
     fn exported_policies_on_images_and_with_mixed_actions_act_alike() {
         let (device, rng) = (brasa_test::device(), &mut named_rng(0, "test", 0));
-        let numbers = BoxSpace {
-            low: vec![-0.5, -9.0],
-            high: vec![0.5, 9.0],
-            names: vec!["a".into(), "b".into()],
-            shape: vec![],
-        };
+        let Space::Box(numbers) = Space::named_box([("a", -0.5, 0.5), ("b", -9.0, 9.0)]) else { unreachable!() };
         let hybrid = Space::Hybrid { heads: vec![3, 2], numbers };
         let convolution = |filters, kernel, stride, padding| ConvolutionConfig { filters, kernel, stride, padding };
         let plain = CnnLayers::Convolutions(vec![convolution(4, 3, 2, 1), convolution(3, 2, 1, 0)]);

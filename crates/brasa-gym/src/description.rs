@@ -53,6 +53,9 @@ struct Bounds {
     /// Of one array with two or more dimensions.
     #[serde(default)]
     shape: Vec<usize>,
+    /// Whether all numbers are bytes or flags.
+    #[serde(default)]
+    bytes: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -69,7 +72,7 @@ impl Bounds {
     fn space(&self, bound: f32) -> BoxSpace {
         let or = |bounds: &[Option<f32>], other: f32| bounds.iter().map(|bound| bound.unwrap_or(other)).collect();
         let (low, high) = (or(&self.low, -bound), or(&self.high, bound));
-        BoxSpace { low, high, names: self.names.clone(), shape: self.shape.clone() }
+        BoxSpace { low, high, names: self.names.clone(), shape: self.shape.clone(), bytes: self.bytes }
     }
 }
 

@@ -45,6 +45,7 @@ impl Layout {
     pub(crate) fn new(spec: &EnvSpec) -> Self {
         let (n_envs, n_agents, obs_width, flags) = (spec.n_envs, spec.n_agents, spec.obs.width(), spec.mask_width());
         let discrete = spec.action.numbers().is_none();
+        let of_obs = if spec.obs.has_bytes() { 1 } else { 4 };
         let sizes = [
             ("actions", spec.action.width(), if discrete { 8 } else { 4 }, n_agents),
             ("seeds", 1, 8, 1),
@@ -52,8 +53,8 @@ impl Layout {
             // Before the wrappers, if the batch keeps episodes.
             ("raw_rewards", usize::from(spec.keeps_episodes), 8, 1),
             ("flags", 1, 1, n_agents),
-            ("next_obs", obs_width, 4, n_agents),
-            ("obs", obs_width, 4, n_agents),
+            ("next_obs", obs_width, of_obs, n_agents),
+            ("obs", obs_width, of_obs, n_agents),
             ("next_masks", flags, 4, n_agents),
             ("masks", flags, 4, n_agents),
         ];
@@ -174,6 +175,11 @@ impl SharedSlabs {
     /// Copies rows of an array of floats; whether all are finite.
     pub(crate) fn read(&self, name: &str, rows: std::ops::Range<usize>, to: &mut [f32]) -> bool {
         let from = self.bytes(name, rows);
+        if self.layout.array(name).bytes_per_number == 1 {
+            assert_eq!(from.len(), to.len(), "size of `{name}`");
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = f32::from(*from));
+            return true;
+        }
         let (numbers, _) = from.as_chunks::<4>();
         assert_eq!(numbers.len(), to.len(), "size of `{name}`");
         let mut is_finite = true;
@@ -182,6 +188,15 @@ impl SharedSlabs {
             is_finite &= to.is_finite();
         }
         is_finite
+    }
+
+    /// Writes all numbers of an array, in the type that [`SharedSlabs::read`] reads.
+    pub(crate) fn write(&mut self, name: &str, values: &[f32]) {
+        let bytes: Vec<u8> = match self.layout.array(name).bytes_per_number {
+            1 => values.iter().map(|value| *value as u8).collect(),
+            _ => values.iter().flat_map(|value| value.to_ne_bytes()).collect(),
+        };
+        self.bytes_mut(name).copy_from_slice(&bytes);
     }
 
     /// The number of a row in `rewards` or `raw_rewards`.

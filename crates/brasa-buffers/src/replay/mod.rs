@@ -216,17 +216,18 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             }
             None => (obs, action, device),
         };
-        if !device.supports_dtype(config.precision.dtype()) {
-            let value = config.precision.dtype().name();
+        let precision = config.precision.of_space(&spec.obs, device);
+        if !device.supports_dtype(precision.dtype()) {
+            let value = precision.dtype().name();
             return fail("precision", "must be a type that the device supports", value.to_owned());
         }
         let (mut obs_arrays, mut action_arrays) = (Vec::new(), Vec::new());
-        obs.clone().pack(config.precision, &mut obs_arrays);
+        obs.clone().pack(precision, &mut obs_arrays);
         action.clone().pack(ACTIONS, &mut action_arrays);
         let shared_by: Vec<usize> = obs_arrays.iter().map(|array| n_rows / array.n_rows()).collect();
         assert!(shared_by.iter().all(|n| [1, n_agents].contains(n)), "an array has a row for each row or each team");
         let rows = n_slots * n_rows;
-        let bytes = Self::bytes_of(config, obs, action, spec);
+        let bytes = Self::bytes_of(config, spec, obs, action, device);
         field::fits_in_memory("capacity", config.capacity, bytes)?;
         field::at_most("n_step", config.n_step as u64, MOST_STEPS)?;
         let interval = usize::try_from(spec.truncation_interval).unwrap_or(usize::MAX);
@@ -253,20 +254,20 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             like: (obs.clone(), action.clone()),
             n_rows,
             n_agents,
-            precision: config.precision,
+            precision,
             device: device.clone(),
             run_device,
         })
     }
 
-    /// [`ReplayBuffer::bytes`] of a buffer for steps of environments of `spec`, with rows shaped like those of `obs` and `action`.
-    pub fn bytes_of(config: &ReplayConfig, obs: &O, action: &A, spec: &EnvSpec) -> f64 {
+    /// [`ReplayBuffer::bytes`] of a buffer on `device` for steps of environments of `spec`, with rows shaped like those of `obs` and `action`.
+    pub fn bytes_of(config: &ReplayConfig, spec: &EnvSpec, obs: &O, action: &A, device: &Device) -> f64 {
         let n_rows = spec.n_rows();
         let per_row = |arrays: &[Packed]| -> f64 {
             arrays.iter().map(|array| (array.n_rows() * array.layout().bytes_per_row()) as f64).sum()
         };
         let (mut obs_arrays, mut action_arrays) = (Vec::new(), Vec::new());
-        obs.clone().pack(config.precision, &mut obs_arrays);
+        obs.clone().pack(config.precision.of_space(&spec.obs, device), &mut obs_arrays);
         action.clone().pack(ACTIONS, &mut action_arrays);
         let n = obs.n_rows() as f64;
         let (of_obs, of_action) = (per_row(&obs_arrays) / n, per_row(&action_arrays) / n);

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use brasa_core::env::{EnvRng, named_rng};
+use brasa_core::env::{EnvRng, Space, named_rng};
 use brasa_core::{Obs, Schedule};
 use brasa_test::{device, spec_of_rows};
-use burn::tensor::{Shape, TensorData};
+use burn::tensor::{DType, Shape, TensorData};
 use proptest::prelude::*;
 use rand::RngExt;
 
@@ -719,6 +719,47 @@ fn settings_that_cannot_be_used_are_named() {
 }
 
 #[test]
+fn images_of_bytes_take_a_byte_per_pixel_and_come_back_exactly() {
+    if !device().supports_dtype(DType::U8) {
+        eprintln!("SKIPPED: this device has no bytes");
+        return;
+    }
+    let (width, action) = (6 * 5 * 2, Tensor::<2>::zeros([1, 1], &device()));
+    let image = |step: usize| {
+        let pixels: Vec<f32> = (0..width).map(|i| ((37 * i + 101 * step) % 256) as f32).collect();
+        Tensor::<2>::from_data(TensorData::new(pixels, [1, width]), &device())
+    };
+    let of_bytes = EnvSpec { obs: Space::image(6, 5, 2), ..spec_of_rows(1, 1) };
+    for precision in [Precision::F32, Precision::F16] {
+        let config = ReplayConfig { capacity: 64, precision, ..ReplayConfig::default() };
+        let mut replay = ReplayBuffer::new(&config, &of_bytes, &image(0), &action, GAMMA, &device()).expect("sound");
+        assert_eq!(replay.bytes_per_transition(), width + 4 + 16, "{precision:?}");
+        replay.begin(image(0));
+        for step in 1..20 {
+            let zero = || Tensor::<1>::zeros([1], &device());
+            let batch = StepBatch {
+                obs: image(step),
+                successor: Successor::Same,
+                reward: zero(),
+                terminated: zero(),
+                truncated: zero(),
+                elapsed: None,
+            };
+            replay.push(action.clone(), &batch).expect("no row is truncated");
+        }
+        let drawn = replay.sample(64, 0.0, &mut named_rng(0, "test", 0));
+        let rows = [drawn.obs, drawn.next_obs].map(brasa_core::read_back);
+        let known: Vec<Vec<f32>> = (0..20).map(|step| brasa_core::read_back(image(step))).collect();
+        assert!(rows.iter().all(|rows| rows.chunks(width).all(|row| known.iter().any(|image| image == row))));
+    }
+    // Other numbers keep the precision of the settings.
+    let floats = EnvSpec { obs: Space::shaped(0.0, 1.0, [6, 5, 2]), ..spec_of_rows(1, 1) };
+    let config = ReplayConfig { capacity: 64, ..ReplayConfig::default() };
+    let replay = ReplayBuffer::new(&config, &floats, &image(0), &action, GAMMA, &device()).expect("sound");
+    assert_eq!(replay.bytes_per_transition(), 4 * width + 4 + 16);
+}
+
+#[test]
 fn memory_per_transition_is_that_of_the_numbers_kept() {
     let (obs, action) = (Tensor::<2>::zeros([1, 530], &device()), Tensor::<2>::zeros([1, 129], &device()));
     for precision in precisions() {
@@ -736,7 +777,7 @@ fn memory_per_transition_is_that_of_the_numbers_kept() {
         for interval in [1, 4] {
             let spec = spec_of_rows(1, interval);
             let replay = ReplayBuffer::new(&config, &spec, &obs, &action, GAMMA, &device()).expect("sound");
-            let planned = ReplayBuffer::bytes_of(&config, &obs, &action, &spec);
+            let planned = ReplayBuffer::bytes_of(&config, &spec, &obs, &action, &device());
             assert_eq!(planned, replay.bytes() as f64);
         }
     }

@@ -49,9 +49,7 @@ impl PositionOnlyCartPole {
     fn with(steps: u32, noise: f32) -> Self {
         let cart_pole = CartPole::default();
         let Space::Box(all) = cart_pole.obs_space() else { unreachable!("CartPole observes numbers") };
-        let pick = |values: &[f32]| SEEN.map(|column| values[column]).to_vec();
-        let names = SEEN.map(|column| all.name(column).into_owned()).to_vec();
-        let space = BoxSpace { low: pick(&all.low), high: pick(&all.high), names, shape: vec![] };
+        let space = all.select(SEEN);
         Self { cart_pole, steps, noise, space, seen: Array1::zeros(all.low.len()) }
     }
 

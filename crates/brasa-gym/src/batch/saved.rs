@@ -75,8 +75,7 @@ impl GymVec {
         // For a batch that is saved again before its next step.
         self.slabs.bytes_mut("flags").fill(STARTED);
         for (name, values) in [("obs", &saved.rows.obs), ("masks", &saved.rows.mask)] {
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-            self.slabs.bytes_mut(name).copy_from_slice(&bytes);
+            self.slabs.write(name, values);
         }
         Ok(())
     }

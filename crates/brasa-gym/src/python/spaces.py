@@ -4,8 +4,9 @@
 class BoxLeaf:
     """Numbers as they are, row-major: `Box` and `MultiBinary`."""
 
-    def __init__(self, name, shape, low, high):
+    def __init__(self, name, shape, low, high, dtype=None):
         self.shape = shape
+        self.dtype, self.is_bytes = dtype, dtype in (np.uint8, np.bool_)
         self.width = math.prod(shape)
         self.name = name
         self.low, self.high = low, high
@@ -23,7 +24,17 @@ class BoxLeaf:
             value = np.asarray(value)
             if value.shape != self.shape:
                 refuse_space(f"an observation has the shape {value.shape}, its space {self.shape}")
+        if self.is_bytes and view.dtype == np.uint8 and getattr(value, "dtype", None) not in (np.uint8, np.bool_):
+            value = self.whole(value)
         view[...] = value
+
+    def whole(self, value):
+        """Bytes that an environment returns as other numbers, against the promise of its space."""
+        value = np.asarray(value)
+        whole = value.astype(np.uint8)
+        if (whole != value).any():
+            refuse_space(f"an observation has numbers other than 0 to 255, and its space is one of {self.dtype}")
+        return whole
 
 
 class OneHotLeaf:
@@ -96,7 +107,7 @@ def obs_leaves(space, path, name):
         return leaves
     name = name or "obs"
     if kind == "Box":
-        return [(path, BoxLeaf(name, space.shape, finite_or_none(space.low, what), finite_or_none(space.high, what)))]
+        return [(path, BoxLeaf(name, space.shape, finite_or_none(space.low, what), finite_or_none(space.high, what), space.dtype))]
     if kind == "MultiBinary":
         width = math.prod(space.shape)
         return [(path, BoxLeaf(name, space.shape, [0.0] * width, [1.0] * width))]

@@ -206,6 +206,10 @@ class Worker:
         arrays = [leaf.shape for _, leaf in self.leaves if isinstance(leaf, BoxLeaf)]
         return arrays[0] if len(self.leaves) == len(arrays) == 1 and len(arrays[0]) > 1 else ()
 
+    def has_bytes(self):
+        """Whether one array is the whole observation, and its numbers are bytes or flags."""
+        return bool(self.shape()) and self.leaves[0][1].is_bytes
+
     def describe(self):
         env = ENVS[0]
         part = lambda name: [value for _, leaf in self.leaves for value in getattr(leaf, name)]
@@ -213,7 +217,13 @@ class Worker:
         entry = str(spec.entry_point) if spec else ""
         return {
             # The place of a pixel is its name.
-            "obs": {"names": [] if shape else part("names"), "low": part("low"), "high": part("high"), "shape": shape},
+            "obs": {
+                "names": [] if shape else part("names"),
+                "low": part("low"),
+                "high": part("high"),
+                "shape": shape,
+                "bytes": self.has_bytes(),
+            },
             "action": self.actions.describe(self.action_space),
             "n_agents": len(self.agents),
             "has_raw_rewards": self.has_raw_rewards,
@@ -276,7 +286,8 @@ class Worker:
         self.rewards = slab("rewards", np.float64)[:, 0]
         self.raw_rewards = slab("raw_rewards", np.float64)
         self.flags = slab("flags", np.uint8)[:, 0]
-        self.next_obs, self.obs = self.views(slab("next_obs", np.float32)), self.views(slab("obs", np.float32))
+        of_obs = np.uint8 if self.has_bytes() else np.float32
+        self.next_obs, self.obs = self.views(slab("next_obs", of_obs)), self.views(slab("obs", of_obs))
         self.next_masks, self.masks = slab("next_masks", np.float32), slab("masks", np.float32)
         if len(self.leaves) == 1 and self.leaves[0][0] == ():
             self.put = self.leaves[0][1].put

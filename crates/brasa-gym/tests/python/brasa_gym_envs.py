@@ -100,6 +100,35 @@ class Parts(gymnasium.Env):
         return spaces.flatten(self.action_space, action).astype(np.float32), 1.0, False, False, {}
 
 
+class Pictures(gymnasium.Env):
+    """Images of bytes: pixel `i` after `t` steps is `37 i + 101 t` modulo 256. `returns` names the form in which they come back."""
+
+    observation_space = spaces.Box(0, 255, (4, 3, 2), np.uint8)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, returns="bytes"):
+        self.returns = returns
+
+    def look(self):
+        pixels = (37 * np.arange(24).reshape(4, 3, 2) + 101 * self.steps) % 256
+        return {
+            "bytes": pixels.astype(np.uint8),
+            "integers": pixels,
+            "whole floats": pixels.astype(np.float32),
+            "halves": pixels + 0.5,
+            "below": pixels - 256,
+        }[self.returns]
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.look(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.look(), 1.0, False, self.steps == 5, {}
+
+
 class Worded(gymnasium.Env):
     observation_space = spaces.Dict({"mission": spaces.Text(10), "x": spaces.Box(0.0, 1.0, (1,))})
     action_space = spaces.Discrete(2)
@@ -257,6 +286,7 @@ for name, entry in {
     "Rooms": Rooms,
     "Masked": Masked,
     "Parts": Parts,
+    "Pictures": Pictures,
     "Worded": Worded,
     "Locked": Locked,
     "Faulty": Faulty,

@@ -49,6 +49,24 @@ fn spaces_of_every_kind() {
     }
 }
 
+/// They take a byte per pixel on their way.
+#[test]
+fn images_of_bytes() {
+    if python().is_none() {
+        return;
+    }
+    check(&own("brasa/Pictures-v0", &[]), 30);
+    for returns in ["bytes", "integers", "whole floats"] {
+        let mut batch = GymVec::new(&own("brasa/Pictures-v0", &[("returns", returns)]), 0..2).expect("it starts");
+        assert_eq!(batch.spec().obs, Space::shaped(0.0, 255.0, [4, 3, 2]).of_bytes());
+        let (seen, _) = play(&mut batch, 1, 12).expect("all pixels are bytes");
+        for (step, slabs) in seen.iter().enumerate() {
+            let pixel = |i: usize| ((37 * i + 101 * (step % 5)) % 256) as f32;
+            assert!(slabs.obs.indexed_iter().all(|((_, i), value)| *value == pixel(i)), "{returns}, step {step}");
+        }
+    }
+}
+
 #[test]
 fn teams() {
     if python().is_none() {

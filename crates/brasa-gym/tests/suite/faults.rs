@@ -211,6 +211,11 @@ fn bad_values_are_named() {
         let rule = format!("a reward has the shape {shape}, it must be one number");
         assert_eq!(error_of(&faulty(reward)), format!("`brasa/Faulty-v0`: {rule}"));
     }
+    for returns in ["halves", "below"] {
+        let rule = "an observation has numbers other than 0 to 255, and its space is one of uint8";
+        let error = error_of(&own("brasa/Pictures-v0", &[("returns", returns)]));
+        assert_eq!(error, format!("`brasa/Pictures-v0`: {rule}"));
+    }
     let early = GymConfig { truncation_interval: Some(4), ..faulty("truncate") };
     let mut batch = GymVec::new(&early, 0..1).expect("the environments start");
     let error = play(&mut batch, 1, 7).expect_err("it is truncated again after 3 steps").to_string();

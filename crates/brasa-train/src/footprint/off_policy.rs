@@ -40,7 +40,8 @@ where
         let Acting { env, obs, action, acting, stepping, env_bytes } =
             Acting::measured(&mut envs, &policy, n_envs, run)?;
         let n_rows = n_envs * env.spec().n_agents;
-        let stored = ReplayBuffer::bytes_of(&config.replay, &obs, &action, &env.spec().with_n_envs(n_envs));
+        let stored =
+            ReplayBuffer::bytes_of(&config.replay, &env.spec().with_n_envs(n_envs), &obs, &action, env.device());
         let (noise, obs_bytes) = (policy.noise(), obs.bytes_per_row());
         let bookkeeping = ReplayBuffer::<E::Obs, E::Action>::bookkeeping_bytes(&config.replay, n_envs);
         let small = ReplayConfig { capacity: (config.replay.n_step + 16) * env.n_rows(), ..config.replay.clone() };
