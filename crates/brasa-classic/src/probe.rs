@@ -9,13 +9,95 @@
 //!
 //! All episodes end by termination.
 
-use brasa_env::{BoxSpace, Env, EnvRng, EnvSpec, Space, Step, option_index};
+use brasa_env::{Env, EnvRng, EnvSpec, Space, Step, option_index};
 use ndarray::{ArrayView1, ArrayViewMut1};
 use rand::RngExt;
 
-/// The last step of an episode, with `reward`.
-const fn end(reward: f32) -> Step {
-    Step { reward, terminated: true, truncated: false }
+/// A probe but for what all of them have in common, which [`probes`] adds.
+trait Probe {
+    /// Observations and actions.
+    fn spaces(&self) -> [Space; 2];
+
+    /// Draws the state of a new episode.
+    fn begin(&mut self, rng: &mut EnvRng);
+
+    /// Writes what is not 0 in the observation.
+    fn show(&self, obs: ArrayViewMut1<f32>);
+
+    /// The action that is illegal, if there is one in every state.
+    fn illegal(&self) -> Option<usize> {
+        None
+    }
+
+    /// The reward with which the episode ends; `None` for a step with reward 0 that does not end it.
+    fn act(&mut self, action: ArrayView1<f32>) -> Option<f32>;
+}
+
+macro_rules! probes {
+    ($($name:ident: $state:ty),* $(,)?) => {$(
+        impl Env for $name {
+            type State = $state;
+
+            fn obs_space(&self) -> Space {
+                let [obs, _] = self.spaces();
+                obs
+            }
+
+            fn action_space(&self) -> Space {
+                let [_, action] = self.spaces();
+                action
+            }
+
+            fn truncation_interval(&self) -> u64 {
+                EnvSpec::NEVER
+            }
+
+            fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+                self.begin(rng);
+                obs.fill(0.0);
+                self.show(obs);
+            }
+
+            fn step(&mut self, action: ArrayView1<f32>, _: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+                let reward = self.act(action);
+                obs.fill(0.0);
+                self.show(obs);
+                Step { reward: reward.unwrap_or(0.0), terminated: reward.is_some(), truncated: false }
+            }
+
+            fn has_mask(&self) -> bool {
+                self.illegal().is_some()
+            }
+
+            fn mask(&self, mut mask: ArrayViewMut1<f32>) {
+                mask.fill(1.0);
+                if let Some(action) = self.illegal() {
+                    mask[action] = 0.0;
+                }
+            }
+
+            fn state(&self) -> $state {
+                self.state.clone()
+            }
+
+            fn set_state(&mut self, state: $state) {
+                self.state = state;
+            }
+        }
+    )*};
+}
+
+probes! {
+    ConstantReward: (),
+    ObservationReward: f32,
+    DelayedReward: u8,
+    ActionReward: (),
+    DiscreteIdentity: usize,
+    ContinuousIdentity: f32,
+    MultiDiscreteIdentity: Vec<usize>,
+    HybridIdentity: (usize, f32),
+    Recall: (bool, u32),
+    MaskedIdentity: usize,
 }
 
 fn unit_box(name: &str, width: usize, low: f32, high: f32) -> Space {
@@ -39,6 +121,7 @@ fn unit_box(name: &str, width: usize, low: f32, high: f32) -> Space {
 #[derive(Debug, Clone)]
 pub struct ConstantReward {
     action_space: Space,
+    state: (),
 }
 
 /// One step, observation -1 or 1 with equal probability; the reward is the observation.
@@ -101,108 +184,59 @@ macro_rules! any_actions {
     };
 }
 
-any_actions!(ConstantReward {});
+any_actions!(ConstantReward { state: () });
 any_actions!(ObservationReward { state: 0.0 });
 any_actions!(DelayedReward { state: 0 });
 
-impl Env for ConstantReward {
-    type State = ();
-
-    fn obs_space(&self) -> Space {
-        unit_box("zero", 1, 0.0, 0.0)
+impl Probe for ConstantReward {
+    fn spaces(&self) -> [Space; 2] {
+        [unit_box("zero", 1, 0.0, 0.0), self.action_space.clone()]
     }
 
-    fn action_space(&self) -> Space {
-        self.action_space.clone()
+    fn begin(&mut self, _: &mut EnvRng) {}
+
+    fn show(&self, _: ArrayViewMut1<f32>) {}
+
+    fn act(&mut self, _: ArrayView1<f32>) -> Option<f32> {
+        Some(1.0)
     }
-
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
-    }
-
-    fn reset(&mut self, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
-        obs.fill(0.0);
-    }
-
-    fn step(&mut self, _action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
-        obs.fill(0.0);
-        end(1.0)
-    }
-
-    fn state(&self) {}
-
-    fn set_state(&mut self, (): ()) {}
 }
 
-impl Env for ObservationReward {
-    type State = f32;
-
-    fn obs_space(&self) -> Space {
-        unit_box("sign", 1, -1.0, 1.0)
+impl Probe for ObservationReward {
+    fn spaces(&self) -> [Space; 2] {
+        [unit_box("sign", 1, -1.0, 1.0), self.action_space.clone()]
     }
 
-    fn action_space(&self) -> Space {
-        self.action_space.clone()
-    }
-
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
-    }
-
-    fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+    fn begin(&mut self, rng: &mut EnvRng) {
         self.state = if rng.random() { 1.0 } else { -1.0 };
-        obs.fill(self.state);
     }
 
-    fn step(&mut self, _action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
-        obs.fill(self.state);
-        end(self.state)
+    fn show(&self, mut obs: ArrayViewMut1<f32>) {
+        obs[0] = self.state;
     }
 
-    fn state(&self) -> f32 {
-        self.state
-    }
-
-    fn set_state(&mut self, state: f32) {
-        self.state = state;
+    fn act(&mut self, _: ArrayView1<f32>) -> Option<f32> {
+        Some(self.state)
     }
 }
 
-impl Env for DelayedReward {
-    type State = u8;
-
-    fn obs_space(&self) -> Space {
-        unit_box("stage", 1, 0.0, 1.0)
+impl Probe for DelayedReward {
+    fn spaces(&self) -> [Space; 2] {
+        [unit_box("stage", 1, 0.0, 1.0), self.action_space.clone()]
     }
 
-    fn action_space(&self) -> Space {
-        self.action_space.clone()
-    }
-
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
-    }
-
-    fn reset(&mut self, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+    fn begin(&mut self, _: &mut EnvRng) {
         self.state = 0;
-        obs.fill(0.0);
     }
 
-    fn step(&mut self, _action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
-        obs.fill(1.0);
-        if self.state == 0 {
-            self.state = 1;
-            return Step::default();
-        }
-        end(1.0)
+    fn show(&self, mut obs: ArrayViewMut1<f32>) {
+        obs[0] = f32::from(self.state);
     }
 
-    fn state(&self) -> u8 {
-        self.state
-    }
-
-    fn set_state(&mut self, state: u8) {
-        self.state = state;
+    fn act(&mut self, _: ArrayView1<f32>) -> Option<f32> {
+        let is_last = self.state > 0;
+        self.state = 1;
+        is_last.then_some(1.0)
     }
 }
 
@@ -216,41 +250,28 @@ impl Env for DelayedReward {
 /// use brasa_env::{Env, episode_rng};
 /// use ndarray::{Array1, array};
 ///
-/// let (mut env, mut obs, mut rng) = (ActionReward, Array1::zeros(1), episode_rng(0, 0, 0));
+/// let (mut env, mut obs, mut rng) = (ActionReward::default(), Array1::zeros(1), episode_rng(0, 0, 0));
 /// env.reset(&mut rng, obs.view_mut());
 /// let reward = |action| env.step(array![action].view(), &mut rng, obs.view_mut()).reward;
 /// assert_eq!([0.0, 1.0].map(reward), [-1.0, 1.0]);
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct ActionReward;
+pub struct ActionReward {
+    state: (),
+}
 
-impl Env for ActionReward {
-    type State = ();
-
-    fn obs_space(&self) -> Space {
-        unit_box("zero", 1, 0.0, 0.0)
+impl Probe for ActionReward {
+    fn spaces(&self) -> [Space; 2] {
+        [unit_box("zero", 1, 0.0, 0.0), Space::Discrete(2)]
     }
 
-    fn action_space(&self) -> Space {
-        Space::Discrete(2)
+    fn begin(&mut self, _: &mut EnvRng) {}
+
+    fn show(&self, _: ArrayViewMut1<f32>) {}
+
+    fn act(&mut self, action: ArrayView1<f32>) -> Option<f32> {
+        Some(if option_index(action, 0, 2) == 1 { 1.0 } else { -1.0 })
     }
-
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
-    }
-
-    fn reset(&mut self, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
-        obs.fill(0.0);
-    }
-
-    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
-        obs.fill(0.0);
-        end(if option_index(action, 0, 2) == 1 { 1.0 } else { -1.0 })
-    }
-
-    fn state(&self) {}
-
-    fn set_state(&mut self, (): ()) {}
 }
 
 /// One step: the observation is one of `n` symbols (one-hot); choosing the same symbol has reward 1, any other 0.
@@ -292,42 +313,21 @@ impl Default for DiscreteIdentity {
     }
 }
 
-fn one_hot(mut obs: ArrayViewMut1<f32>, index: usize) {
-    obs.fill(0.0);
-    obs[index] = 1.0;
-}
-
-impl Env for DiscreteIdentity {
-    type State = usize;
-
-    fn obs_space(&self) -> Space {
-        unit_box("symbol", self.n, 0.0, 1.0)
+impl Probe for DiscreteIdentity {
+    fn spaces(&self) -> [Space; 2] {
+        [unit_box("symbol", self.n, 0.0, 1.0), Space::Discrete(self.n)]
     }
 
-    fn action_space(&self) -> Space {
-        Space::Discrete(self.n)
-    }
-
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
-    }
-
-    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+    fn begin(&mut self, rng: &mut EnvRng) {
         self.state = rng.random_range(0..self.n);
-        one_hot(obs, self.state);
     }
 
-    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
-        one_hot(obs, self.state);
-        end(if option_index(action, 0, self.n) == self.state { 1.0 } else { 0.0 })
+    fn show(&self, mut obs: ArrayViewMut1<f32>) {
+        obs[self.state] = 1.0;
     }
 
-    fn state(&self) -> usize {
-        self.state
-    }
-
-    fn set_state(&mut self, state: usize) {
-        self.state = state;
+    fn act(&mut self, action: ArrayView1<f32>) -> Option<f32> {
+        Some(if option_index(action, 0, self.n) == self.state { 1.0 } else { 0.0 })
     }
 }
 
@@ -352,37 +352,21 @@ pub struct ContinuousIdentity {
     state: f32,
 }
 
-impl Env for ContinuousIdentity {
-    type State = f32;
-
-    fn obs_space(&self) -> Space {
-        unit_box("target", 1, -1.0, 1.0)
+impl Probe for ContinuousIdentity {
+    fn spaces(&self) -> [Space; 2] {
+        [unit_box("target", 1, -1.0, 1.0), unit_box("answer", 1, -1.0, 1.0)]
     }
 
-    fn action_space(&self) -> Space {
-        unit_box("answer", 1, -1.0, 1.0)
-    }
-
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
-    }
-
-    fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+    fn begin(&mut self, rng: &mut EnvRng) {
         self.state = 2.0 * rng.random::<f32>() - 1.0;
-        obs.fill(self.state);
     }
 
-    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
-        obs.fill(self.state);
-        end(-(action[0].clamp(-1.0, 1.0) - self.state).powi(2))
+    fn show(&self, mut obs: ArrayViewMut1<f32>) {
+        obs[0] = self.state;
     }
 
-    fn state(&self) -> f32 {
-        self.state
-    }
-
-    fn set_state(&mut self, state: f32) {
-        self.state = state;
+    fn act(&mut self, action: ArrayView1<f32>) -> Option<f32> {
+        Some(-(action[0].clamp(-1.0, 1.0) - self.state).powi(2))
     }
 }
 
@@ -419,15 +403,6 @@ impl MultiDiscreteIdentity {
         assert!(!heads.is_empty() && !heads.contains(&0), "every head needs a symbol, got {heads:?}");
         Self { state: vec![0; heads.len()], heads }
     }
-
-    fn observe(&self, mut obs: ArrayViewMut1<f32>) {
-        obs.fill(0.0);
-        let mut offset = 0;
-        for (symbol, options) in self.state.iter().zip(&self.heads) {
-            obs[offset + symbol] = 1.0;
-            offset += options;
-        }
-    }
 }
 
 impl Default for MultiDiscreteIdentity {
@@ -436,40 +411,28 @@ impl Default for MultiDiscreteIdentity {
     }
 }
 
-impl Env for MultiDiscreteIdentity {
-    type State = Vec<usize>;
-
-    fn obs_space(&self) -> Space {
-        unit_box("symbol", self.heads.iter().sum(), 0.0, 1.0)
+impl Probe for MultiDiscreteIdentity {
+    fn spaces(&self) -> [Space; 2] {
+        [unit_box("symbol", self.heads.iter().sum(), 0.0, 1.0), Space::MultiDiscrete(self.heads.clone())]
     }
 
-    fn action_space(&self) -> Space {
-        Space::MultiDiscrete(self.heads.clone())
-    }
-
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
-    }
-
-    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+    fn begin(&mut self, rng: &mut EnvRng) {
         for (symbol, options) in self.state.iter_mut().zip(&self.heads) {
             *symbol = rng.random_range(0..*options);
         }
-        self.observe(obs);
     }
 
-    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
-        self.observe(obs);
+    fn show(&self, mut obs: ArrayViewMut1<f32>) {
+        let mut offset = 0;
+        for (symbol, options) in self.state.iter().zip(&self.heads) {
+            obs[offset + symbol] = 1.0;
+            offset += options;
+        }
+    }
+
+    fn act(&mut self, action: ArrayView1<f32>) -> Option<f32> {
         let right = (0..self.heads.len()).filter(|i| option_index(action, *i, self.heads[*i]) == self.state[*i]);
-        end(right.count() as f32 / self.heads.len() as f32)
-    }
-
-    fn state(&self) -> Vec<usize> {
-        self.state.clone()
-    }
-
-    fn set_state(&mut self, state: Vec<usize>) {
-        self.state = state;
+        Some(right.count() as f32 / self.heads.len() as f32)
     }
 }
 
@@ -494,49 +457,26 @@ pub struct HybridIdentity {
     state: (usize, f32),
 }
 
-impl HybridIdentity {
-    fn observe(&self, mut obs: ArrayViewMut1<f32>) {
+impl Probe for HybridIdentity {
+    fn spaces(&self) -> [Space; 2] {
+        let observed = Space::named_box([("symbol_0", 0.0, 1.0), ("symbol_1", 0.0, 1.0), ("target", -1.0, 1.0)]);
+        let Space::Box(numbers) = Space::uniform_box(-1.0, 1.0, ["answer"]) else { unreachable!("it is a box") };
+        [observed, Space::Hybrid { heads: vec![2], numbers }]
+    }
+
+    fn begin(&mut self, rng: &mut EnvRng) {
+        self.state = (rng.random_range(0..2), 2.0 * rng.random::<f32>() - 1.0);
+    }
+
+    fn show(&self, mut obs: ArrayViewMut1<f32>) {
         let (symbol, target) = self.state;
-        obs.fill(0.0);
         (obs[symbol], obs[2]) = (1.0, target);
     }
-}
 
-impl Env for HybridIdentity {
-    type State = (usize, f32);
-
-    fn obs_space(&self) -> Space {
-        Space::named_box([("symbol_0", 0.0, 1.0), ("symbol_1", 0.0, 1.0), ("target", -1.0, 1.0)])
-    }
-
-    fn action_space(&self) -> Space {
-        let numbers =
-            BoxSpace { low: vec![-1.0], high: vec![1.0], names: vec!["answer".into()], ..BoxSpace::default() };
-        Space::Hybrid { heads: vec![2], numbers }
-    }
-
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
-    }
-
-    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
-        self.state = (rng.random_range(0..2), 2.0 * rng.random::<f32>() - 1.0);
-        self.observe(obs);
-    }
-
-    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
-        self.observe(obs);
+    fn act(&mut self, action: ArrayView1<f32>) -> Option<f32> {
         let (symbol, target) = self.state;
         let is_right = option_index(action, 0, 2) == symbol;
-        end(f32::from(is_right) - (action[1].clamp(-1.0, 1.0) - target).powi(2))
-    }
-
-    fn state(&self) -> (usize, f32) {
-        self.state
-    }
-
-    fn set_state(&mut self, state: (usize, f32)) {
-        self.state = state;
+        Some(f32::from(is_right) - (action[1].clamp(-1.0, 1.0) - target).powi(2))
     }
 }
 
@@ -577,40 +517,26 @@ impl Default for Recall {
     }
 }
 
-impl Env for Recall {
-    type State = (bool, u32);
-
-    fn obs_space(&self) -> Space {
-        unit_box("cue", 1, -1.0, 1.0)
+impl Probe for Recall {
+    fn spaces(&self) -> [Space; 2] {
+        [unit_box("cue", 1, -1.0, 1.0), Space::Discrete(2)]
     }
 
-    fn action_space(&self) -> Space {
-        Space::Discrete(2)
-    }
-
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
-    }
-
-    fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+    fn begin(&mut self, rng: &mut EnvRng) {
         self.state = (rng.random_bool(0.5), 0);
-        obs[0] = if self.state.0 { 1.0 } else { -1.0 };
     }
 
-    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
+    fn show(&self, mut obs: ArrayViewMut1<f32>) {
+        if let (cue, 0) = self.state {
+            obs[0] = if cue { 1.0 } else { -1.0 };
+        }
+    }
+
+    fn act(&mut self, action: ArrayView1<f32>) -> Option<f32> {
         let (cue, n_steps) = self.state;
-        obs[0] = 0.0;
         self.state.1 += 1;
-        let chosen = option_index(action, 0, 2);
-        if n_steps < self.delay { Step::default() } else { end(f32::from(u8::from((chosen == 1) == cue))) }
-    }
-
-    fn state(&self) -> (bool, u32) {
-        self.state
-    }
-
-    fn set_state(&mut self, state: (bool, u32)) {
-        self.state = state;
+        let repeats = (option_index(action, 0, 2) == 1) == cue;
+        (n_steps >= self.delay).then(|| f32::from(repeats))
     }
 }
 
@@ -660,51 +586,29 @@ impl Default for MaskedIdentity {
     }
 }
 
-impl Env for MaskedIdentity {
-    type State = usize;
-
-    fn obs_space(&self) -> Space {
-        unit_box("symbol", self.n, 0.0, 1.0)
+impl Probe for MaskedIdentity {
+    fn spaces(&self) -> [Space; 2] {
+        [unit_box("symbol", self.n, 0.0, 1.0), Space::Discrete(self.n)]
     }
 
-    fn action_space(&self) -> Space {
-        Space::Discrete(self.n)
-    }
-
-    fn truncation_interval(&self) -> u64 {
-        EnvSpec::NEVER
-    }
-
-    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
+    fn begin(&mut self, rng: &mut EnvRng) {
         self.state = rng.random_range(0..self.n);
-        one_hot(obs, self.state);
     }
 
-    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
-        one_hot(obs, self.state);
-        let choice = option_index(action, 0, self.n);
-        end(match choice {
-            c if c == self.state => Self::ILLEGAL_REWARD,
-            c if c == (self.state + 1) % self.n => 1.0,
+    fn show(&self, mut obs: ArrayViewMut1<f32>) {
+        obs[self.state] = 1.0;
+    }
+
+    fn illegal(&self) -> Option<usize> {
+        Some(self.state)
+    }
+
+    fn act(&mut self, action: ArrayView1<f32>) -> Option<f32> {
+        Some(match option_index(action, 0, self.n) {
+            choice if choice == self.state => Self::ILLEGAL_REWARD,
+            choice if choice == (self.state + 1) % self.n => 1.0,
             _ => 0.0,
         })
-    }
-
-    fn mask(&self, mut mask: ArrayViewMut1<f32>) {
-        mask.fill(1.0);
-        mask[self.state] = 0.0;
-    }
-
-    fn has_mask(&self) -> bool {
-        true
-    }
-
-    fn state(&self) -> usize {
-        self.state
-    }
-
-    fn set_state(&mut self, state: usize) {
-        self.state = state;
     }
 }
 
@@ -714,6 +618,10 @@ mod tests {
     use ndarray::{Array1, array};
 
     use super::*;
+
+    const fn end(reward: f32) -> Step {
+        Step { reward, terminated: true, truncated: false }
+    }
 
     /// Runs `episodes` episodes and returns the mean return; checks spaces and that episodes end.
     fn mean_return<E: Env>(mut env: E, episodes: u64, policy: impl Fn(&Array1<f32>) -> Array1<f32>) -> f32 {
@@ -747,8 +655,8 @@ mod tests {
         assert_eq!(mean_return(ConstantReward::default(), 10, zero), 1.0);
         assert!(mean_return(ObservationReward::default(), 4000, zero).abs() < 0.05);
         assert_eq!(mean_return(DelayedReward::default(), 10, zero), 1.0);
-        assert_eq!(mean_return(ActionReward, 10, |_| array![1.0]), 1.0);
-        assert_eq!(mean_return(ActionReward, 10, zero), -1.0);
+        assert_eq!(mean_return(ActionReward::default(), 10, |_| array![1.0]), 1.0);
+        assert_eq!(mean_return(ActionReward::default(), 10, zero), -1.0);
         assert_eq!(mean_return(DiscreteIdentity::new(5), 50, |obs| array![hot(obs) as f32]), 1.0);
         assert!((mean_return(DiscreteIdentity::new(5), 5000, zero) - 0.2).abs() < 0.02);
         assert_eq!(mean_return(ContinuousIdentity::default(), 50, Array1::clone), 0.0);

@@ -117,7 +117,7 @@ fn a_later_reward_is_discounted() {
 
 #[test]
 fn the_better_action_is_found() {
-    assert_eq!(probe(|| ActionReward).1, 1.0);
+    assert_eq!(probe(ActionReward::default).1, 1.0);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a2c_solves_the_probes_too() {
     }
     let (policy, _) = probe_with(quick_a2c(), DelayedReward::default);
     assert!((value_at(&policy, 0.0) - 0.8).abs() < 0.05, "{}", value_at(&policy, 0.0));
-    assert_eq!(probe_with(quick_a2c(), || ActionReward).1, 1.0);
+    assert_eq!(probe_with(quick_a2c(), ActionReward::default).1, 1.0);
     assert!(probe_with(quick_a2c(), || DiscreteIdentity::new(3)).1 > 0.99);
     let (_, mean) = probe_with(quick_a2c(), || MaskedIdentity::new(3));
     assert!(mean > 0.99 && mean <= 1.0, "{mean}");

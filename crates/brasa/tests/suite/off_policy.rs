@@ -98,7 +98,7 @@ fn q_at(network: &QNetwork, obs: f32) -> f32 {
 
 #[test]
 fn dqn_finds_the_better_action_and_its_value() {
-    let (network, mean) = probe_dqn(|| ActionReward, |_, _, _| {});
+    let (network, mean) = probe_dqn(ActionReward::default, |_, _, _| {});
     assert_eq!(mean, 1.0);
     assert!((q_at(&network, 0.0) - 1.0).abs() < 0.05, "{}", q_at(&network, 0.0));
 }
