@@ -229,45 +229,9 @@ impl District {
             }
             district.observe(&mut tables, &schema, building, index, &columns)?;
             district.check_load(building, index);
-            let is_sized = building.battery.as_ref().is_some_and(|battery| battery.sizing.is_some());
-            let peak_kw = if is_sized { district.mean_daily_peak_kw(index) } else { 0.0 };
-            let battery = |missing: Missing| -> Result<Option<Battery>, EnergyError> {
-                let schema = building.battery.as_ref();
-                schema.map(|battery| make_battery(battery, building, (random_seed, peak_kw), missing)).transpose()
-            };
-            district.buildings.push(Building {
-                name: building.name.clone(),
-                battery: battery(Missing::Drawn)?,
-                battery_citylearn21: battery(Missing::Constant)?,
-                is_sized,
-                actions: building.thermal.actions.clone(),
-                pv_kw: building.pv_kw,
-            });
-            if let Some(limits_schema) = &building.limits {
-                let first_charger = district.schedule.chargers.len();
-                let first_shown = district.schedule.limits.iter().map(|limits| limits.n_shown()).sum();
-                let chargers = &building.chargers;
-                let limits = make_limits(limits_schema, (index, &building.name), chargers, first_charger)?;
-                district.observed.extend(observe_limits(
-                    limits_schema,
-                    &limits,
-                    chargers,
-                    first_charger,
-                    first_shown,
-                    n_rows,
-                ));
-                district.schedule.limits.push(limits);
-            }
-            for charger in &building.chargers {
-                let timetable = Timetable::read(&mut tables, &schema, &charger.schedule)?;
-                let charger = make_charger(charger, index)?;
-                let place = district.schedule.chargers.len();
-                let vehicles = &district.schedule.vehicles;
-                district.observed.extend(timetable.observe(&schema, building, (place, &charger), vehicles));
-                district.schedule.chargers.push(charger);
-                district.schedule.in_percent.push(timetable.in_percent);
-                timetables.push(timetable);
-            }
+            district.add_building(building, index)?;
+            district.add_limits(building, index)?;
+            district.add_chargers(&mut tables, &schema, (index, building), &mut timetables)?;
             for machine in &building.machines {
                 let machine = Machine::read(&mut tables, &schema, index, machine)?;
                 district.observed.extend(machine.observe(&schema, building));
@@ -279,6 +243,56 @@ impl District {
         }
         district.schedule.check()?;
         Ok(district)
+    }
+
+    fn add_building(&mut self, building: &BuildingSchema, index: usize) -> Result<(), EnergyError> {
+        let is_sized = building.battery.as_ref().is_some_and(|battery| battery.sizing.is_some());
+        let peak_kw = if is_sized { self.mean_daily_peak_kw(index) } else { 0.0 };
+        let drawn = (self.random_seed, peak_kw);
+        let battery = |missing: Missing| -> Result<Option<Battery>, EnergyError> {
+            let schema = building.battery.as_ref();
+            schema.map(|battery| make_battery(battery, building, drawn, missing)).transpose()
+        };
+        self.buildings.push(Building {
+            name: building.name.clone(),
+            battery: battery(Missing::Drawn)?,
+            battery_citylearn21: battery(Missing::Constant)?,
+            is_sized,
+            actions: building.thermal.actions.clone(),
+            pv_kw: building.pv_kw,
+        });
+        Ok(())
+    }
+
+    /// The limits of a building's chargers; its own chargers are added afterwards.
+    fn add_limits(&mut self, building: &BuildingSchema, index: usize) -> Result<(), EnergyError> {
+        let Some(of_schema) = &building.limits else { return Ok(()) };
+        let first_charger = self.schedule.chargers.len();
+        let first_shown = self.schedule.limits.iter().map(|limits| limits.n_shown()).sum();
+        let (chargers, n_rows) = (&building.chargers, self.n_rows());
+        let limits = make_limits(of_schema, (index, &building.name), chargers, first_charger)?;
+        self.observed.extend(observe_limits(of_schema, &limits, chargers, first_charger, first_shown, n_rows));
+        self.schedule.limits.push(limits);
+        Ok(())
+    }
+
+    fn add_chargers(
+        &mut self,
+        tables: &mut Tables,
+        schema: &Schema,
+        (index, building): (usize, &BuildingSchema),
+        timetables: &mut Vec<Timetable>,
+    ) -> Result<(), EnergyError> {
+        for charger in &building.chargers {
+            let timetable = Timetable::read(tables, schema, &charger.schedule)?;
+            let charger = make_charger(charger, index)?;
+            let place = self.schedule.chargers.len();
+            self.observed.extend(timetable.observe(schema, building, (place, &charger), &self.schedule.vehicles));
+            self.schedule.chargers.push(charger);
+            self.schedule.in_percent.push(timetable.in_percent);
+            timetables.push(timetable);
+        }
+        Ok(())
     }
 
     /// Number of rows, of [`District::hours_per_step`] each.

@@ -7,10 +7,11 @@ use brasa_power::{EnergyError, TraceStart, fail, remarks};
 
 use super::{
     Battery, CityLearnConfig, Physics, Reward,
-    district::{District, Exogenous},
+    district::{Building, District, Exogenous},
     home_batch::Households,
     machines::Machine,
     observation::Layout,
+    plugs::Schedule,
     rewards::{self, RewardClass},
     vehicles::Mobility,
 };
@@ -82,31 +83,85 @@ impl Totals {
     }
 }
 
+/// Refuses data that the physics does not know.
+fn check_physics(config: &CityLearnConfig, district: &District) -> Result<(), EnergyError> {
+    if config.physics != Physics::Clean && district.hours_per_step != 1.0 {
+        return fail(
+            "physics",
+            "must be `clean` for data that is not by the hour",
+            format!("{:?} with {} h", config.physics, district.hours_per_step),
+        );
+    }
+    if config.physics == Physics::CityLearn21 {
+        let rule = "must not be `citylearn-2.1` for data with chargers, washing machines, thermal demand or outages";
+        if !district.schedule.chargers.is_empty() || !district.machines.is_empty() || district.homes.matter {
+            return fail("physics", rule, &config.data);
+        }
+        if let Some(building) = district.buildings.iter().find(|building| building.is_sized) {
+            let rule = "must not be `citylearn-2.1` for data with batteries that are sized automatically";
+            return fail("physics", rule, &building.name);
+        }
+    }
+    if let (Physics::CityLearn30, Some(machine)) = (config.physics, district.machines.first()) {
+        let rule = "must not be `citylearn-3.0` for data with washing machines, whose format it does not read";
+        return fail("physics", rule, &machine.name);
+    }
+    Ok(())
+}
+
+/// The components of an action with name and bounds, and the devices that they command.
+struct Columns {
+    actions: Vec<(String, f32, f32)>,
+    /// Of the battery of each building.
+    batteries: Vec<Option<usize>>,
+    chargers: Vec<usize>,
+    machines: Vec<usize>,
+}
+
+impl Columns {
+    fn new(
+        buildings: &[Building],
+        mut homes: Option<&mut Households>,
+        schedule: &Schedule,
+        machines: &[Machine],
+    ) -> Self {
+        let mut columns =
+            Self { actions: Vec::new(), batteries: Vec::new(), chargers: Vec::new(), machines: Vec::new() };
+        let actions = &mut columns.actions;
+        for (index, building) in buildings.iter().enumerate() {
+            let mut battery = None;
+            for action in &building.actions {
+                if action == "electrical_storage" && building.battery.is_some() {
+                    battery = Some(actions.len());
+                    actions.push((format!("{}.electrical_storage_power_share", building.name), -1.0, 1.0));
+                } else if let Some((name, low, high)) =
+                    homes.as_mut().and_then(|homes| homes.add_action(index, action, actions.len()))
+                {
+                    actions.push((format!("{}.{name}", building.name), low, high));
+                }
+            }
+            columns.batteries.push(battery);
+            for charger in schedule.chargers.iter().filter(|charger| charger.building == index) {
+                columns.chargers.push(actions.len());
+                let least = if charger.max_discharging_kw > 0.0 { -1.0 } else { 0.0 };
+                actions.push((format!("{}.{}_power_share", building.name, charger.name), least, 1.0));
+            }
+            for machine in machines.iter().filter(|machine| machine.building == index) {
+                columns.machines.push(actions.len());
+                actions.push((format!("{}.{}_start", building.name, machine.name), 0.0, 1.0));
+            }
+        }
+        columns
+    }
+}
+
 impl World {
     pub(super) fn new(config: &CityLearnConfig) -> Result<Self, EnergyError> {
         config.validate()?;
         let district = District::load(&config.data, config.load_options())?;
         let located = |warning: &String| format!("{}: {warning}", field::printable(&config.data));
         remarks::warn(&district.warnings.iter().map(located).collect::<Vec<_>>());
-        let clean = config.physics == Physics::Clean;
-        if !clean && district.hours_per_step != 1.0 {
-            return fail(
-                "physics",
-                "must be `clean` for data that is not by the hour",
-                format!("{:?} with {} h", config.physics, district.hours_per_step),
-            );
-        }
-        if config.physics == Physics::CityLearn21 {
-            let rule =
-                "must not be `citylearn-2.1` for data with chargers, washing machines, thermal demand or outages";
-            if !district.schedule.chargers.is_empty() || !district.machines.is_empty() || district.homes.matter {
-                return fail("physics", rule, &config.data);
-            }
-            if let Some(building) = district.buildings.iter().find(|building| building.is_sized) {
-                let rule = "must not be `citylearn-2.1` for data with batteries that are sized automatically";
-                return fail("physics", rule, &building.name);
-            }
-        }
+        check_physics(config, &district)?;
         let n_rows = district.n_rows();
         let layout = Layout::new(&district, config.observations, config.physics);
         let District {
@@ -131,42 +186,15 @@ impl World {
             }
         };
         let mut homes = homes.matter.then(|| Households::new(homes));
-        if !clean {
+        if config.physics != Physics::Clean {
             // As CityLearn does when it loads prices and carbon.
             for row in &mut series {
                 row.price = row.price.clamp(0.0, 1.0);
                 row.carbon = row.carbon.clamp(0.0, 1.0);
             }
         }
-        let mut actions = Vec::new();
-        let (mut action_columns, mut charger_columns, mut machine_columns) = (Vec::new(), Vec::new(), Vec::new());
-        if let (Physics::CityLearn30, Some(machine)) = (config.physics, machines.first()) {
-            let rule = "must not be `citylearn-3.0` for data with washing machines, whose format it does not read";
-            return fail("physics", rule, &machine.name);
-        }
-        for (index, building) in buildings.iter().enumerate() {
-            let mut battery_column = None;
-            for action in &building.actions {
-                if action == "electrical_storage" && building.battery.is_some() {
-                    battery_column = Some(actions.len());
-                    actions.push((format!("{}.electrical_storage_power_share", building.name), -1.0, 1.0));
-                } else if let Some((name, low, high)) =
-                    homes.as_mut().and_then(|homes| homes.add_action(index, action, actions.len()))
-                {
-                    actions.push((format!("{}.{name}", building.name), low, high));
-                }
-            }
-            action_columns.push(battery_column);
-            for charger in schedule.chargers.iter().filter(|charger| charger.building == index) {
-                charger_columns.push(actions.len());
-                let least = if charger.max_discharging_kw > 0.0 { -1.0 } else { 0.0 };
-                actions.push((format!("{}.{}_power_share", building.name, charger.name), least, 1.0));
-            }
-            for machine in machines.iter().filter(|machine| machine.building == index) {
-                machine_columns.push(actions.len());
-                actions.push((format!("{}.{}_start", building.name, machine.name), 0.0, 1.0));
-            }
-        }
+        let Columns { actions, batteries, chargers, machines: machine_columns } =
+            Columns::new(&buildings, homes.as_mut(), &schedule, &machines);
         if actions.is_empty() {
             return fail("data", "must have a building with a storage, a charger or a washing machine", &config.data);
         }
@@ -178,10 +206,10 @@ impl World {
             n_rows,
             n_buildings: buildings.len(),
             series,
-            action_columns,
+            action_columns: batteries,
             building_names: buildings.iter().map(|building| building.name.clone()).collect(),
             homes,
-            mobility: Mobility::new(schedule, config.physics, charger_columns, random_seed),
+            mobility: Mobility::new(schedule, config.physics, chargers, random_seed),
             machines,
             machine_columns,
             actions,

@@ -270,151 +270,227 @@ struct Model {
     constant: f64,
 }
 
+/// A program that grows step by step.
+struct Growing<'a> {
+    site: &'a Site,
+    horizon: &'a Horizon,
+    objective: &'a Objective,
+    standing: &'a Standing,
+    program: Program,
+    /// Energy that vehicles take, for every step.
+    taken: Vec<Vec<Variable>>,
+    battery: Vec<[Variable; 3]>,
+    unpaid_prices: Vec<(Variable, f64)>,
+    constant: f64,
+    most_import_kw: f64,
+    /// Stored energy after the step before.
+    stored: Option<Variable>,
+    /// Exchange with the grid in the step before, in kW.
+    before: Option<Vec<(Variable, f64)>>,
+    /// The latest month and its peak.
+    peak: Option<(u8, Variable)>,
+}
+
+impl Growing<'_> {
+    fn profile_kwh(&self, step: usize) -> f64 {
+        match self.site.serves_vehicles() {
+            true => 0.0,
+            false => self.site.time(self.horizon.step_of_year(self.site, step)).profile_kwh,
+        }
+    }
+
+    fn feeder_kwh(&self) -> f64 {
+        self.site.config.vehicles.feeder_limit_kw * self.site.step_hours
+    }
+
+    fn battery_kwh(&self) -> f64 {
+        self.site.config.battery.power_kw * self.site.step_hours
+    }
+
+    fn most_import_kwh(&self, step: usize) -> f64 {
+        self.horizon.load_kwh[step] + self.profile_kwh(step).max(self.feeder_kwh()) + self.battery_kwh()
+    }
+
+    fn per_import(&self, step: usize) -> f64 {
+        let (objective, horizon) = (self.objective, self.horizon);
+        objective.carbon_kg * horizon.carbon_kg_per_kwh[step] + objective.cost * horizon.price_per_kwh[step]
+    }
+
+    /// The balance of energy at the grid.
+    fn add_step(&mut self, step: usize) {
+        let (grid, hours) = (&self.site.config.grid, self.site.step_hours);
+        let (pv_kwh, load_kwh) = (self.horizon.pv_kwh[step], self.horizon.load_kwh[step]);
+        let import = self.program.variable(self.per_import(step), 0.0, self.most_import_kwh(step));
+        let curtailed = self.program.variable(self.objective.pv_curtailed_kwh, 0.0, pv_kwh);
+        let mut balance = vec![(import, 1.0), (curtailed, -1.0)];
+        let mut exchange = vec![(import, 1.0)];
+        if grid.export_limit_kw > 0.0 {
+            let revenue = self.objective.cost * grid.export_price_per_kwh;
+            let export_kwh = (grid.export_limit_kw * hours).min(pv_kwh + self.battery_kwh());
+            let export = self.program.variable(-revenue, 0.0, export_kwh);
+            balance.push((export, -1.0));
+            exchange.push((export, -1.0));
+        }
+        if !self.taken[step].is_empty() {
+            let feeder_kwh = self.feeder_kwh();
+            self.program.at_most(self.taken[step].iter().map(|variable| (*variable, 1.0)), feeder_kwh);
+            balance.extend(self.taken[step].iter().map(|variable| (*variable, -1.0)));
+        }
+        let battery = &self.site.config.battery;
+        if battery.capacity_kwh > 0.0 && battery.power_kw > 0.0 {
+            let [charge, discharge] = self.add_battery(step);
+            balance.extend([(charge, -1.0), (discharge, 1.0)]);
+        }
+        let profile_kwh = self.profile_kwh(step);
+        self.program.equal(balance, load_kwh + profile_kwh - pv_kwh);
+
+        let soft_kwh = grid.soft_limit_kw * hours;
+        let most_excess_kwh = self.most_import_kwh(step) - soft_kwh;
+        if self.objective.grid_excess_kwh > 0.0 && most_excess_kwh > 0.0 {
+            self.program.excess(self.objective.grid_excess_kwh, most_excess_kwh, [(import, 1.0)], soft_kwh);
+        }
+        if self.objective.ramp_kw > 0.0 {
+            self.add_ramp(exchange.iter().map(|(variable, sign)| (*variable, sign / hours)).collect());
+        }
+        let per_kw = self.objective.cost * grid.demand_charge_per_kw + self.objective.peak_rise_kw;
+        if per_kw > 0.0 {
+            self.add_peak(step, per_kw, import);
+        }
+    }
+
+    /// Charge and discharge.
+    fn add_battery(&mut self, step: usize) -> [Variable; 2] {
+        let (site, horizon) = (self.site, self.horizon);
+        let battery = &site.config.battery;
+        let Storage { low_kwh, high_kwh, .. } = battery.storage();
+        let (power_kwh, feeder_kwh) = (self.battery_kwh(), self.feeder_kwh());
+        let (pv_kwh, load_kwh) = (horizon.pv_kwh[step], horizon.load_kwh[step]);
+        let wear = self.objective.cost * battery.wear_cost_per_kwh + self.objective.battery_kwh;
+        let surplus_kwh = (pv_kwh - load_kwh).max(0.0);
+        let most_kwh = if battery.charge_from_grid { power_kwh } else { power_kwh.min(surplus_kwh) };
+        let charge = self.program.variable(wear, 0.0, most_kwh);
+        let discharge = self.program.variable(wear, 0.0, power_kwh);
+        self.program.at_most([(charge, 1.0), (discharge, 1.0)], power_kwh);
+        // The battery serves load, vehicles and export alone: discharge <= max(0, rest + vehicles).
+        let export_kwh = site.config.grid.export_limit_kw * site.step_hours;
+        let rest_kwh = load_kwh + self.profile_kwh(step) - pv_kwh + export_kwh;
+        let most_taken_kwh = if self.taken[step].is_empty() { 0.0 } else { feeder_kwh };
+        let (slope, right) = match rest_kwh >= 0.0 || most_taken_kwh == 0.0 {
+            true => (1.0, rest_kwh.max(0.0)),
+            // The smallest concave function above it, up to the limit of the feeder.
+            false => ((rest_kwh + most_taken_kwh).max(0.0) / most_taken_kwh, 0.0),
+        };
+        let vehicles = self.taken[step].iter().map(|variable| (*variable, -slope));
+        self.program.at_most(vehicles.chain([(discharge, 1.0)]), right);
+        let after = self.program.variable(0.0, low_kwh, high_kwh);
+        self.add_storage(step, [charge, discharge, after], low_kwh);
+        // The charge is limited before the loss.
+        let filled = [(charge, battery.charge_efficiency), (discharge, -1.0 / battery.discharge_efficiency)];
+        let room_kwh = high_kwh - if self.stored.is_none() { horizon.stored_kwh } else { 0.0 };
+        let stored = self.stored.map(|stored| (stored, 1.0));
+        self.program.at_most(filled.into_iter().chain(stored), room_kwh);
+        self.stored = Some(after);
+        self.battery.push([charge, discharge, after]);
+        [charge, discharge]
+    }
+
+    /// Stored energy after a step, by that before and the standing loss.
+    fn add_storage(&mut self, step: usize, [charge, discharge, after]: [Variable; 3], low_kwh: f64) {
+        let battery = &self.site.config.battery;
+        let kept = 1.0 - self.site.standing_loss;
+        let moved = [
+            (after, 1.0),
+            (charge, -kept * battery.charge_efficiency),
+            (discharge, kept / battery.discharge_efficiency),
+        ];
+        let (from, right) = match self.stored {
+            Some(stored) => (Some((stored, -kept)), 0.0),
+            None => (None, kept * self.horizon.stored_kwh),
+        };
+        let (moved, forgiven_kwh) = (moved.into_iter().chain(from), self.site.standing_loss * low_kwh);
+        match self.standing {
+            Standing::Forgiven if forgiven_kwh > 0.0 => {
+                self.program.at_most(moved.clone(), right + forgiven_kwh);
+                self.program.at_most(moved.map(|(variable, factor)| (variable, -factor)), -right);
+            }
+            Standing::Paid { at_low } => {
+                let (is_low, price) = (at_low[step], UNPAID * self.per_import(step));
+                // Elsewhere it is only for plans that were impossible without.
+                let unpaid = self.add_unpaid(if is_low { 0.0 } else { price }, forgiven_kwh);
+                self.program.equal(moved.chain([(unpaid, -1.0)]), right);
+                if is_low {
+                    // Above the minimum only where the battery cannot give away the rest, without takers.
+                    let above = self.add_unpaid(price, LOW * battery.capacity_kwh);
+                    self.program.at_most([(after, 1.0), (above, -1.0)], low_kwh);
+                }
+            }
+            _ => self.program.equal(moved, right),
+        }
+    }
+
+    fn add_unpaid(&mut self, price: f64, most_kwh: f64) -> Variable {
+        let variable = self.program.variable(price, 0.0, most_kwh);
+        self.unpaid_prices.push((variable, price));
+        variable
+    }
+
+    fn add_ramp(&mut self, now: Vec<(Variable, f64)>) {
+        let given_kw = self.horizon.grid_kw;
+        if self.before.is_some() || given_kw.is_some() {
+            let most_kw = 2.0 * (self.most_import_kw + self.site.config.grid.export_limit_kw);
+            let grid_kw = if self.before.is_some() { 0.0 } else { given_kw.unwrap_or(0.0) };
+            let from = self.before.iter().flatten().map(|(variable, factor)| (*variable, -factor));
+            let change: Vec<_> = now.iter().copied().chain(from).collect();
+            self.program.distance(self.objective.ramp_kw, most_kw, &change, grid_kw);
+        }
+        self.before = Some(now);
+    }
+
+    fn add_peak(&mut self, step: usize, per_kw: f64, import: Variable) {
+        let month = self.site.day(self.horizon.step_of_year(self.site, step)).month;
+        let of_month = match self.peak {
+            Some((of, variable)) if of == month => variable,
+            _ => {
+                let so_far_kw = if self.peak.is_none() { self.horizon.month_peak_kw } else { 0.0 };
+                self.constant -= per_kw * so_far_kw;
+                self.program.variable(per_kw, so_far_kw, so_far_kw.max(self.most_import_kw))
+            }
+        };
+        self.peak = Some((month, of_month));
+        self.program.at_most([(import, 1.0 / self.site.step_hours), (of_month, -1.0)], 0.0);
+    }
+}
+
 impl Model {
     fn new(site: &Site, horizon: &Horizon, objective: &Objective, standing: &Standing) -> Self {
-        let mut program = Program::default();
-        let (config, hours) = (&site.config, site.step_hours);
-        let (battery, grid, vehicles) = (&config.battery, &config.grid, &config.vehicles);
-        let n_steps = horizon.pv_kwh.len();
-
+        let (mut program, n_steps) = (Program::default(), horizon.pv_kwh.len());
         let mut groups = Group::of(&horizon.sessions);
         let mut taken: Vec<Vec<Variable>> = vec![Vec::new(); n_steps];
+        let most = most_kwh(&site.config.vehicles, site.step_hours);
         for group in &mut groups {
-            let most = most_kwh(vehicles, hours);
             group.add(&mut program, most, objective.ev_unmet_kwh, |step, variable| taken[step].push(variable));
         }
         let needs_kwh: f64 = groups.iter().map(Group::counted_need_kwh).sum();
-        let mut constant = objective.ev_unmet_kwh * needs_kwh;
-
-        let power_kwh = battery.power_kw * hours;
-        let Storage { low_kwh, high_kwh, .. } = battery.storage();
-        let has_battery = battery.capacity_kwh > 0.0 && battery.power_kw > 0.0;
-        let wear = objective.cost * battery.wear_cost_per_kwh + objective.battery_kwh;
-        let profile_kwh = |step: usize| match site.serves_vehicles() {
-            true => 0.0,
-            false => site.time(horizon.step_of_year(site, step)).profile_kwh,
+        let mut growing = Growing {
+            site,
+            horizon,
+            objective,
+            standing,
+            program,
+            taken,
+            battery: Vec::new(),
+            unpaid_prices: Vec::new(),
+            constant: objective.ev_unmet_kwh * needs_kwh,
+            most_import_kw: 0.0,
+            stored: None,
+            before: None,
+            peak: None,
         };
-        let feeder_kwh = vehicles.feeder_limit_kw * hours;
-        let most_import_kwh = |step: usize| horizon.load_kwh[step] + profile_kwh(step).max(feeder_kwh) + power_kwh;
-        let most_import_kw = horizon.steps().fold(0.0, |most: f64, step| most.max(most_import_kwh(step))) / hours;
-        let mut batteries = Vec::new();
-        let mut unpaid_prices = Vec::new();
-        let mut stored: Option<Variable> = None;
-        let mut peak: Option<(u8, Variable)> = None;
-        // Power from the grid in the step before.
-        let mut before: Option<Vec<(Variable, f64)>> = None;
-        for step in horizon.steps() {
-            let step_of_year = horizon.step_of_year(site, step);
-            let (pv_kwh, load_kwh) = (horizon.pv_kwh[step], horizon.load_kwh[step]);
-            let per_import =
-                objective.carbon_kg * horizon.carbon_kg_per_kwh[step] + objective.cost * horizon.price_per_kwh[step];
-            let import = program.variable(per_import, 0.0, most_import_kwh(step));
-            let curtailed = program.variable(objective.pv_curtailed_kwh, 0.0, pv_kwh);
-            let mut balance = vec![(import, 1.0), (curtailed, -1.0)];
-            let mut exchange = vec![(import, 1.0)];
-            if grid.export_limit_kw > 0.0 {
-                let revenue = objective.cost * grid.export_price_per_kwh;
-                let export_kwh = (grid.export_limit_kw * hours).min(pv_kwh + power_kwh);
-                let export = program.variable(-revenue, 0.0, export_kwh);
-                balance.push((export, -1.0));
-                exchange.push((export, -1.0));
-            }
-            if !taken[step].is_empty() {
-                program.at_most(taken[step].iter().map(|variable| (*variable, 1.0)), feeder_kwh);
-                balance.extend(taken[step].iter().map(|variable| (*variable, -1.0)));
-            }
-            if has_battery {
-                let surplus_kwh = (pv_kwh - load_kwh).max(0.0);
-                let most_kwh = if battery.charge_from_grid { power_kwh } else { power_kwh.min(surplus_kwh) };
-                let charge = program.variable(wear, 0.0, most_kwh);
-                let discharge = program.variable(wear, 0.0, power_kwh);
-                balance.extend([(charge, -1.0), (discharge, 1.0)]);
-                program.at_most([(charge, 1.0), (discharge, 1.0)], power_kwh);
-                // The battery serves load, vehicles and export alone: discharge <= max(0, rest + vehicles).
-                let rest_kwh = load_kwh + profile_kwh(step) - pv_kwh + grid.export_limit_kw * hours;
-                let most_taken_kwh = if taken[step].is_empty() { 0.0 } else { feeder_kwh };
-                let (slope, right) = match rest_kwh >= 0.0 || most_taken_kwh == 0.0 {
-                    true => (1.0, rest_kwh.max(0.0)),
-                    // The smallest concave function above it, up to the limit of the feeder.
-                    false => ((rest_kwh + most_taken_kwh).max(0.0) / most_taken_kwh, 0.0),
-                };
-                let vehicles = taken[step].iter().map(|variable| (*variable, -slope));
-                program.at_most(vehicles.chain([(discharge, 1.0)]), right);
-                let after = program.variable(0.0, low_kwh, high_kwh);
-                let kept = 1.0 - site.standing_loss;
-                let moved = [
-                    (after, 1.0),
-                    (charge, -kept * battery.charge_efficiency),
-                    (discharge, kept / battery.discharge_efficiency),
-                ];
-                let (from, right) = match stored {
-                    Some(stored) => (Some((stored, -kept)), 0.0),
-                    None => (None, kept * horizon.stored_kwh),
-                };
-                let forgiven_kwh = site.standing_loss * low_kwh;
-                match standing {
-                    Standing::Forgiven if forgiven_kwh > 0.0 => {
-                        program.at_most(moved.into_iter().chain(from), right + forgiven_kwh);
-                        program.at_most(moved.into_iter().chain(from).map(|(v, factor)| (v, -factor)), -right);
-                    }
-                    Standing::Paid { at_low } => {
-                        let is_low = at_low[step];
-                        // Elsewhere it is only for plans that were impossible without.
-                        let price = if is_low { 0.0 } else { UNPAID * per_import };
-                        let unpaid = program.variable(price, 0.0, forgiven_kwh);
-                        unpaid_prices.push((unpaid, price));
-                        program.equal(moved.into_iter().chain(from).chain([(unpaid, -1.0)]), right);
-                        if is_low {
-                            // Above the minimum only where the battery cannot give away the rest, without takers.
-                            let price = UNPAID * per_import;
-                            let above = program.variable(price, 0.0, LOW * battery.capacity_kwh);
-                            unpaid_prices.push((above, price));
-                            program.at_most([(after, 1.0), (above, -1.0)], low_kwh);
-                        }
-                    }
-                    _ => program.equal(moved.into_iter().chain(from), right),
-                }
-                // The charge is limited before the loss.
-                let filled = [(charge, battery.charge_efficiency), (discharge, -1.0 / battery.discharge_efficiency)];
-                let room_kwh = high_kwh - if stored.is_none() { horizon.stored_kwh } else { 0.0 };
-                program.at_most(filled.into_iter().chain(stored.map(|stored| (stored, 1.0))), room_kwh);
-                stored = Some(after);
-                batteries.push([charge, discharge, after]);
-            }
-            program.equal(balance, load_kwh + profile_kwh(step) - pv_kwh);
-
-            let soft_kwh = grid.soft_limit_kw * hours;
-            let most_excess_kwh = most_import_kwh(step) - soft_kwh;
-            if objective.grid_excess_kwh > 0.0 && most_excess_kwh > 0.0 {
-                program.excess(objective.grid_excess_kwh, most_excess_kwh, [(import, 1.0)], soft_kwh);
-            }
-            if objective.ramp_kw > 0.0 {
-                let now: Vec<_> = exchange.iter().map(|(variable, sign)| (*variable, sign / hours)).collect();
-                if before.is_some() || horizon.grid_kw.is_some() {
-                    let most_kw = 2.0 * (most_import_kw + grid.export_limit_kw);
-                    let grid_kw = if before.is_some() { 0.0 } else { horizon.grid_kw.unwrap_or(0.0) };
-                    let from = before.iter().flatten().map(|(variable, factor)| (*variable, -factor));
-                    let change: Vec<_> = now.iter().copied().chain(from).collect();
-                    program.distance(objective.ramp_kw, most_kw, &change, grid_kw);
-                }
-                before = Some(now);
-            }
-            let per_kw = objective.cost * grid.demand_charge_per_kw + objective.peak_rise_kw;
-            if per_kw > 0.0 {
-                let month = site.day(step_of_year).month;
-                let of_month = match peak {
-                    Some((of, variable)) if of == month => variable,
-                    _ => {
-                        let so_far_kw = if peak.is_none() { horizon.month_peak_kw } else { 0.0 };
-                        constant -= per_kw * so_far_kw;
-                        program.variable(per_kw, so_far_kw, so_far_kw.max(most_import_kw))
-                    }
-                };
-                peak = Some((month, of_month));
-                program.at_most([(import, 1.0 / hours), (of_month, -1.0)], 0.0);
-            }
-        }
-        Self { program, battery: batteries, groups, unpaid_prices, constant }
+        let most_import_kwh = horizon.steps().fold(0.0, |most: f64, step| most.max(growing.most_import_kwh(step)));
+        growing.most_import_kw = most_import_kwh / site.step_hours;
+        horizon.steps().for_each(|step| growing.add_step(step));
+        let Growing { program, battery, unpaid_prices, constant, .. } = growing;
+        Self { program, battery, groups, unpaid_prices, constant }
     }
 
     fn plan(&self, site: &Site, horizon: &Horizon, solution: &Solution, bound: f64) -> Plan {
