@@ -15,7 +15,7 @@ import sys
 import numpy as np
 import torch
 import torchrl
-from record_ppo import numbers
+from recording import numbers
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torchrl.modules import MultiAgentMLP, ProbabilisticActor, ValueOperator
