@@ -58,6 +58,7 @@ mod pages {
     page!(CityLearn, "../docs/reference/citylearn.md");
     page!(Clusters, "../docs/how-to/multi-core.md");
     page!(Export, "../docs/how-to/export.md");
+    page!(Replay, "../docs/reference/replay.md");
     page!(Iquitos, "../docs/reference/iquitos.md");
     page!(OneRule, "../docs/explanation/one-rule.md");
     page!(OwnEnvironment, "../docs/tutorials/own-environment.md");

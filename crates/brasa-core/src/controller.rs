@@ -50,12 +50,6 @@ pub struct PolicyController<P> {
 }
 
 impl<P> PolicyController<P> {
-    /// `policy` is on `device` without autodiff and fits environments of `spec`, in any number.
-    /// `moments` are those of the observation normalization in training.
-    pub fn new(policy: P, spec: &EnvSpec, moments: Option<RunningMoments>, device: &Device) -> Self {
-        Self { policy, spec: spec.clone(), moments, device: device.clone(), state: PolicyState::default() }
-    }
-
     /// The wrapped policy.
     pub fn policy(&self) -> &P {
         &self.policy
@@ -67,6 +61,19 @@ where
     P: Policy<Action = Tensor<2>>,
     P::Obs: ObsForm,
 {
+    /// `policy` is on `device` without autodiff and acts in environments of `spec`, in any number.
+    /// `moments` are those of the observation normalization in training.
+    ///
+    /// # Panics
+    /// If the network of the policy has other sizes than the spaces of `spec` ([`Policy::sizes`]).
+    #[track_caller]
+    pub fn new(policy: P, spec: &EnvSpec, moments: Option<RunningMoments>, device: &Device) -> Self {
+        if let Some(Err(error)) = policy.sizes().map(|sizes| sizes.check_acting(spec)) {
+            panic!("a policy for other environments: {error}");
+        }
+        Self { policy, spec: spec.clone(), moments, device: device.clone(), state: PolicyState::default() }
+    }
+
     /// `[n_rows, action width]`: the actions for the observations of `view`, in the form that environments take. `state` is what the policy
     /// remembers, which it replaces; a default one is that of episodes that begin.
     ///

@@ -188,6 +188,10 @@ pub trait ActorCritic: Policy<Extra = Decision> {
 /// assert_eq!(read_back(Proportional(1.0).random_action(Obs::new(obs), noise)), [-0.5, 0.5]);
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no random actions for the first steps of a run",
+    note = "`Trainer::off_policy` takes the policies of SAC, TD3 and DQN; a custom policy implements this trait"
+)]
 pub trait RandomWarmup: Policy {
     /// Samples an action for every row, uniformly over the legal actions.
     ///
@@ -350,6 +354,10 @@ pub trait Critics {
 /// assert_eq!((read_back(action), read_back(value)), (vec![0.0, 1.0], vec![-1.0, -2.0]));
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not estimate values of actions",
+    note = "DQN takes `MlpQNetwork`, or a network with this trait: `values`, `n_actions`, `action_mask`"
+)]
 pub trait ActionValues: Send {
     /// Form of observations.
     type Obs: Rows;

@@ -101,12 +101,18 @@ pub enum DeviceError {
 }
 
 /// The device that was probably meant.
-fn meant(name: &str) -> &'static str {
+fn meant(name: &str) -> String {
+    let letters = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
     match name.to_lowercase().as_str() {
-        "gpu" | "nvidia" | "gpu:0" => " (a GPU is `cuda`, or `wgpu` for other makers)",
-        "vulkan" | "metal" | "webgpu" | "amd" | "intel" | "mps" => " (a GPU that is not from NVIDIA is `wgpu`)",
-        "auto" | "best" => " (`train.device = \"auto\"` chooses one in a config)",
-        _ => "",
+        "gpu" | "nvidia" | "gpu:0" => " (a GPU is `cuda`, or `wgpu` for other makers)".to_owned(),
+        "vulkan" | "metal" | "webgpu" | "amd" | "intel" | "mps" => {
+            " (a GPU that is not from NVIDIA is `wgpu`)".to_owned()
+        }
+        "auto" | "best" => " (`train.device = \"auto\"` chooses one in a config)".to_owned(),
+        other => match profiles().iter().find(|profile| letters(&profile.name) == letters(other)) {
+            Some(profile) => format!(" (did you mean `{}`?)", profile.name),
+            None => String::new(),
+        },
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{EnvError, EnvSpec};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no batch of environments",
-    note = "environments become a batch by `EnvVec::new(0..n, |index| env)`"
+    note = "environments become a batch by `EnvVec::new(0..n, |index| env)`; a `HostEnv` is on a device: pass the batch that it was made of"
 )]
 pub trait EnvBatch: Send {
     /// The constants of the batch.

@@ -130,8 +130,13 @@ impl<E: MultiAgentEnv> Simulation for Members<E> {
     }
 }
 
-/// The message of a caught panic.
-pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+/// The message of a caught panic; "no message" if it has none.
+///
+/// ```
+/// let panic = std::panic::catch_unwind(|| panic!("the tank is empty")).unwrap_err();
+/// assert_eq!(brasa_env::panic_message(&*panic), "the tank is empty");
+/// ```
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
 }

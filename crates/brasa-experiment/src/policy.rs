@@ -345,12 +345,11 @@ fn fitting(moments: &RunningMoments, spec: &EnvSpec, privileged: &Range<usize>) 
 }
 
 /// A policy as a controller for environments of `spec`, which may be without the columns that its actor does not use.
-fn controller<P: Policy>(
-    policy: P,
-    spec: &EnvSpec,
-    moments: Option<&RunningMoments>,
-    device: &Device,
-) -> PolicyController<P> {
+fn controller<P>(policy: P, spec: &EnvSpec, moments: Option<&RunningMoments>, device: &Device) -> PolicyController<P>
+where
+    P: Policy<Action = Tensor<2>>,
+    P::Obs: ObsForm,
+{
     let privileged = policy.sizes().map_or(0..0, |sizes| sizes.privileged);
     let moments = moments.map(|moments| fitting(moments, spec, &privileged));
     PolicyController::new(policy, spec, moments, device)
@@ -415,7 +414,7 @@ where
 mod tests {
     use super::*;
     use brasa_core::{ActionValues, Greedy, Obs};
-    use brasa_env::{BoxSpace, Space, named_rng};
+    use brasa_env::{Space, named_rng};
     use brasa_export::Output;
     use brasa_nn::{
         ActorCriticConfig, CnnActorCritic, CnnActorCriticConfig, CnnLayers, CnnQNetwork, CnnQNetworkConfig,

@@ -213,7 +213,7 @@ impl Source {
         let item = self.overrides.iter().find(is_of)?;
         let meant = suggest::key(message).map_or(String::new(), |meant| format!(" Did you mean `{meant}`?"));
         let name = section.last().copied().unwrap_or_default();
-        let text = format!("--set {item}: [{place}] has no key `{key}`.{meant} `list {name}` prints its keys");
+        let text = format!("--set {item}: [{place}] has no key `{key}`.{meant} `brasa list {name}` prints its keys");
         Some(ExperimentError::Input(printable(&text)))
     }
 

@@ -79,7 +79,10 @@ pub enum Activation {
 /// assert_eq!(numbers(layer(x, weight, bias, Some(Activation::Relu))), [2.25, 0.0]);
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
+#[track_caller]
 pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Option<Activation>) -> Tensor<2> {
+    let ([_, width], [inputs, _]) = (x.dims(), weight.dims());
+    assert_eq!(width, inputs, "numbers in a row (left), compared with the inputs of the layer");
     brasa_device::count_product(2 * x.dims()[0] * weight.dims().iter().product::<usize>(), FORWARD_LAUNCHES);
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {

@@ -1,6 +1,8 @@
 //! Any module of Burn as an actor-critic.
 
-use brasa_core::env::{BatchSlabs, EnvSpec};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use brasa_core::env::{BatchSlabs, EnvSpec, panic_message};
 use brasa_core::export::{ExportedPolicy, Layer};
 use brasa_core::{
     ActionSizes, ActorCritic, Decision, Evaluation, Explore, NetworkSizes, NoiseSpec, Obs, ObsForm, ObsParts, Policy,
@@ -120,10 +122,8 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
     /// `network` on an autodiff device. It is called once, on observations of zeros.
     ///
     /// # Errors
-    /// [`NnError::Space`] for a network without parameters, and if the shape of its results does not fit the actions of `spec`.
-    ///
-    /// # Panics
-    /// Inside of Burn if the network takes observations of another width than that of `spec`.
+    /// [`NnError::Space`] for a network without parameters, if the shape of its results does not fit the actions of `spec`, and if the network panics
+    /// on observations of `spec`, as layers of Burn with other widths do.
     pub fn new(network: M, spec: &EnvSpec) -> Result<Self, NnError> {
         let heads = Heads::new(&spec.action, false)?;
         let Some(device) = network.devices().into_iter().next() else {
@@ -132,7 +132,15 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
         let plain = device.clone().without_autodiff();
         let obs = Obs::assemble(ObsParts::upload(spec, &BatchSlabs::new(spec), &plain));
         let n_rows = spec.n_rows();
-        let (outputs, values) = network.valid().forward(obs);
+        let observed = format!("{:?}", obs.values.dims());
+        let inner = network.valid();
+        let computed = catch_unwind(AssertUnwindSafe(|| inner.forward(obs)));
+        let (outputs, values) = computed.map_err(|panic| {
+            let reason = panic_message(&*panic);
+            NnError::Space(format!(
+                "the network panicked on observations of shape {observed}, which these environments have: {reason}"
+            ))
+        })?;
         let (found, expected) = ((outputs.dims(), values.dims()), ([n_rows, heads.outputs()], [n_rows]));
         if found != expected {
             return Err(NnError::Space(format!(

@@ -30,8 +30,7 @@ fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T, EnvError> 
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> PyErr {
-    let message = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
-    let message = message.unwrap_or("no message");
+    let message = brasa::env::panic_message(panic);
     PyRuntimeError::new_err(format!("brasa failed, please report it: {message}"))
 }
 

@@ -1,6 +1,6 @@
 //! Evaluation of a policy.
 
-use brasa_core::env::{EnvBatch, EnvError, EnvSpec, Episode, MAX_EPISODE_STEPS, field};
+use brasa_core::env::{EnvError, EnvSpec, Episode, InvalidField, MAX_EPISODE_STEPS, field};
 use brasa_core::{Explore, Policy, PolicyState, VecEnv};
 
 use burn::tensor::Device;
@@ -22,12 +22,17 @@ fn check_device(device: &Device) -> Result<(), TrainError> {
     Ok(field::rule(!device.is_autodiff(), "env", rule, "environments on an autodiff device")?)
 }
 
-/// The policy, unless it does not fit the environments of an evaluation or these normalize observations themselves.
-pub(crate) fn fits_evaluation<P: Policy>(policy: P, batch: &impl EnvBatch) -> Result<P, TrainError> {
+/// Rejects environments of an evaluation in which the policy cannot act, or which normalize observations themselves.
+pub(crate) fn check_evaluation(policy: &impl Policy, spec: &EnvSpec, normalizes: bool) -> Result<(), TrainError> {
     let rule = "must not normalize observations: the moments of training are applied";
-    field::rule(batch.obs_moments().is_none(), "evaluate_every", rule, "normalized observations")?;
-    policy.sizes().map_or(Ok(()), |sizes| sizes.check_acting(batch.spec()))?;
-    Ok(policy)
+    field::rule(!normalizes, "evaluate_every", rule, "normalized observations")?;
+    match policy.sizes().map(|sizes| sizes.check_acting(spec)) {
+        Some(Err(error)) => {
+            let rule = "must have environments like those of training";
+            Err(InvalidField::new("evaluate_every", rule, error).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Plays `n_episodes` (at least 1) with `policy`, without exploration. Returns the episodes sorted by environment, and those

@@ -398,15 +398,13 @@ where
         progress: Progress,
         normalization: Option<&Normalization>,
     ) -> Metrics {
-        let prioritized = self.config.replay.prioritized.as_ref();
-        let beta = prioritized.map_or(0.0, |prioritized| prioritized.beta.at(progress.fraction()));
         let rng = &mut named_rng(own_seed(self.run.seed), "replay", counters.updates);
-        let mut batch = self.replay.sample(self.config.batch_size, beta, rng);
+        let mut batch = self.replay.sample(self.config.batch_size, self.replay.beta(progress.fraction()), rng);
         if normalization.is_some() {
             batch.obs = seen(batch.obs, normalization);
             batch.next_obs = seen(batch.next_obs, normalization);
         }
-        let rows = prioritized.is_some().then(|| batch.rows.clone());
+        let rows = self.config.replay.prioritized.is_some().then(|| batch.rows.clone());
         let metrics = self.learner.update(batch, progress);
         if let Some(rows) = rows {
             self.replay.set_priorities(&rows, self.learner.td_error());

@@ -14,7 +14,7 @@ use brasa_nn::Persist;
 use brasa_shards::shard;
 use burn::tensor::Tensor;
 
-use crate::evaluate::fits_evaluation;
+use crate::evaluate::check_evaluation;
 use crate::iteration::means;
 use crate::sharding::{any, own_checkpoint, whole_checkpoint};
 use crate::sinks::{Sinks, of_run_dir};
@@ -118,9 +118,13 @@ pub type Callback<T> = Box<dyn FnMut(&T, &mut Iteration) -> Result<(), TrainErro
 
 /// Evaluation of the policy during training.
 struct Evaluation<T> {
+    check: Check<T>,
     every_env_steps: u64,
     measure: Measure<T>,
 }
+
+/// Rejects what cannot be measured, before the run.
+type Check<T> = Box<dyn Fn(&T) -> Result<(), TrainError> + Send>;
 
 /// Plays episodes without exploration and returns metrics, [`EVAL_RETURN`] first.
 type Measure<T> = Box<dyn FnMut(&T) -> Result<Vec<(String, f64)>, TrainError> + Send>;
@@ -401,14 +405,16 @@ impl<S: Start> TrainerBuilder<S> {
         env_steps: u64,
         measure: impl FnMut(&S::Training) -> Result<Vec<(String, f64)>, TrainError> + Send + 'static,
     ) -> Self {
-        self.evaluation = Some(Evaluation { every_env_steps: env_steps, measure: Box::new(measure) });
+        self.evaluation =
+            Some(Evaluation { check: Box::new(|_| Ok(())), every_env_steps: env_steps, measure: Box::new(measure) });
         self
     }
 
     /// Creates the loop, and loads the latest checkpoint if a run is resumed.
     ///
     /// # Errors
-    /// [`TrainError::Field`] if a setting violates its rule; an error if the directory or the checkpoint cannot be used.
+    /// [`TrainError::Field`] if a setting violates its rule or the policy cannot act in the environments of evaluations; an error if the directory or
+    /// the checkpoint cannot be used.
     pub fn build(mut self) -> Result<Trainer<S::Training>, TrainError> {
         if !shard().is_first() {
             self.place = Place::Nowhere;
@@ -420,6 +426,9 @@ impl<S: Start> TrainerBuilder<S> {
         }
         let mut training = self.start.start(self.run)?;
         self.precision.check(training.device())?;
+        if let Some(evaluation) = &self.evaluation {
+            (evaluation.check)(&training)?;
+        }
         let (run_dir, resumes) = match self.place {
             Place::Nowhere => (None, false),
             Place::Open(run_dir, resumes) => (Some(run_dir), resumes),
@@ -487,13 +496,19 @@ where
     /// episodes are always the same. Metrics: `eval/mean_reward`, `eval/mean_ep_length` and the figures of `batch`. The run directory keeps
     /// the best policy. `batch` must not be the one of training, and must not normalize observations: the moments of training are applied.
     pub fn evaluate_every(self, env_steps: u64, mut batch: impl EnvBatch + 'static) -> Self {
-        self.measure_every(env_steps, move |training| {
-            let (spec, moments) = (batch.spec().clone(), training.obs_moments().cloned());
-            let policy = fits_evaluation(training.policy(), &batch)?;
-            let mut controller = PolicyController::new(policy, &spec, moments, training.device());
+        let (spec, normalizes) = (batch.spec().clone(), batch.obs_moments().is_some());
+        let check: Check<S::Training> = {
+            let spec = spec.clone();
+            Box::new(move |training| check_evaluation(&training.policy(), &spec, normalizes))
+        };
+        let mut builder = self.measure_every(env_steps, move |training| {
+            let moments = training.obs_moments().cloned();
+            let mut controller = PolicyController::new(training.policy(), &spec, moments, training.device());
             let played = play_episodes(&mut batch, &mut controller, EVAL_SEED, 0)?;
             Ok(means([EVAL_RETURN, EVAL_LENGTH], "eval", &spec.info_names, played.iter().map(|(episode, _)| episode)))
-        })
+        });
+        builder.evaluation = builder.evaluation.map(|evaluation| Evaluation { check, ..evaluation });
+        builder
     }
 }
 

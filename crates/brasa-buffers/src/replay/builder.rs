@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use brasa_core::env::{BatchSlabs, EnvSpec, InvalidField};
+use brasa_core::env::{BatchSlabs, EnvSpec, InvalidField, Space};
 use brasa_core::{Obs, ObsForm, ObsParts, StepBatch, Successor};
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -156,8 +156,8 @@ impl ReplayBuffer<Obs, Tensor<2>> {
     /// [`Transition::next_obs`] of the previous step.
     ///
     /// # Errors
-    /// [`BufferError::Field`] if the observation does not continue the previous step and the previous step did not end its episode. Otherwise as
-    /// [`ReplayBuffer::push`].
+    /// [`BufferError::Field`] if a number is not finite or a choice is no index of an alternative, and if the observation does not continue the
+    /// previous step and the previous step did not end its episode. Otherwise as [`ReplayBuffer::push`].
     ///
     /// # Panics
     /// If the buffer is for several environments or masks, or a slice has another length.
@@ -165,14 +165,28 @@ impl ReplayBuffer<Obs, Tensor<2>> {
     pub fn push_one(&mut self, transition: &Transition<'_>) -> Result<(), BufferError> {
         let Transition { obs, action, reward, next_obs, terminated, truncated } = *transition;
         let (like_obs, like_action) = &self.like;
-        assert!(self.n_rows == 1 && like_obs.mask.is_none(), "a buffer for one environment without masks");
-        let widths = [&like_obs.values, like_action].map(|tensor| tensor.dims()[1]);
         assert!(
-            [obs.len(), action.len()] == widths && next_obs.len() == widths[0],
-            "an observation has {} numbers and an action {}",
-            widths[0],
-            widths[1]
+            self.n_rows == 1 && like_obs.mask.is_none(),
+            "`push_one` needs a buffer for one environment without masks, this one has {} rows; `push` stores a step of all rows",
+            self.n_rows
         );
+        let [obs_width, action_width] = [&like_obs.values, like_action].map(|tensor| tensor.dims()[1]);
+        for (name, numbers, width) in
+            [("obs", obs, obs_width), ("action", action, action_width), ("next_obs", next_obs, obs_width)]
+        {
+            assert_eq!(numbers.len(), width, "numbers in `{name}` (left), compared with the spaces of the buffer");
+            if let Some(value) = numbers.iter().find(|value| !value.is_finite()) {
+                return Err(InvalidField::new(name, "must be finite", *value).into());
+            }
+        }
+        if !reward.is_finite() {
+            return Err(InvalidField::new("reward", "must be finite", reward).into());
+        }
+        for (choice, n) in action.iter().zip(&self.heads) {
+            if !Space::Discrete(*n).contains(&[*choice]) {
+                return Err(InvalidField::new("action", format!("must be an index below {n}"), *choice).into());
+            }
+        }
         let differs = |next: &&Vec<f32>| next.iter().map(|x| x.to_bits()).ne(obs.iter().map(|x| x.to_bits()));
         if let Some(next) = self.expected.as_ref().filter(differs) {
             let rule = "must be `next_obs` of the previous step, unless that step ended its episode: mark its end as terminated or truncated";
@@ -207,7 +221,7 @@ impl ReplayBuffer<Obs, Tensor<2>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brasa_core::env::{Space, named_rng};
+    use brasa_core::env::named_rng;
     use rand::RngExt;
 
     /// Episodes of random lengths in a small ring, which end in every way: what is sampled is what the same steps of a batch give, which know the
@@ -293,7 +307,26 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "an observation has 2 numbers and an action 1")]
+    fn numbers_that_no_learner_can_use_are_named() {
+        let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["a"]), Space::Discrete(3), 1);
+        let device = brasa_test::device();
+        let mut replay = ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).build(&device).expect("a buffer");
+        for (obs, action, reward, message) in [
+            (f32::NAN, 1.0, 0.0, "`obs` must be finite, got NaN"),
+            (0.0, 3.0, 0.0, "`action` must be an index below 3, got 3"),
+            (0.0, 0.5, 0.0, "`action` must be an index below 3, got 0.5"),
+            (0.0, 1.0, f32::INFINITY, "`reward` must be finite, got inf"),
+        ] {
+            let error = replay.push_one(&Transition::new(&[obs], &[action], reward, &[0.1])).expect_err("it is wrong");
+            assert_eq!(error.to_string(), message);
+        }
+        assert_eq!(replay.n_transitions(), 0);
+        let tracked = ReplayBuffer::<Obs, _>::builder(&spec).capacity(40).build(&device.autodiff());
+        assert!(tracked.expect_err("it would grow").to_string().contains("`device` must be without autodiff"));
+    }
+
+    #[test]
+    #[should_panic(expected = "numbers in `obs` (left)")]
     fn a_slice_of_another_length_is_the_callers_bug() {
         let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["a", "b"]), Space::Discrete(3), 1);
         let mut replay =

@@ -94,6 +94,8 @@ pub struct ReplayBuffer<O, A> {
     /// Agents whose transitions are sampled separately.
     n_agents: usize,
     precision: Precision,
+    /// Alternatives of each choice of an action.
+    heads: Vec<usize>,
     /// Where all tensors of the buffer are.
     device: Device,
     /// The device of the run, if it is another one.
@@ -185,6 +187,8 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         device: &Device,
     ) -> Result<Self, BufferError> {
         config.validate()?;
+        let rule = "must be without autodiff (`Device::without_autodiff`): stored tensors would keep the operations that made them";
+        field::rule(!device.is_autodiff(), "device", rule, "an autodiff device")?;
         let n_rows = obs.n_rows();
         assert!(n_rows > 0, "a step needs rows");
         check_spec(spec, n_rows)?;
@@ -255,6 +259,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             n_rows,
             n_agents,
             precision,
+            heads: spec.action.heads().to_vec(),
             device: device.clone(),
             run_device,
         })
@@ -440,13 +445,20 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.ring.n_starts() * self.n_rows / self.n_agents
     }
 
+    /// Exponent of the importance-sampling weights after this share of a run, 0 to 1: the `beta` of [`ReplayBuffer::sample`]. 0 for uniform sampling.
+    pub fn beta(&self, share: f64) -> f64 {
+        self.priorities.as_ref().map_or(0.0, |priorities| priorities.beta(share))
+    }
+
     /// Samples `batch_size` transitions with replacement, for a team per agent. With priorities, `beta` is the
-    /// exponent of the weights: [`PrioritizedConfig::beta`] at the present share of the run, which the loops of `brasa-train` pass.
+    /// exponent of the weights: see [`ReplayBuffer::beta`].
     ///
     /// # Panics
     /// If nothing is stored or `batch_size` is 0.
+    #[track_caller]
     pub fn sample(&self, batch_size: usize, beta: f64, rng: &mut (impl Rng + ?Sized)) -> Transitions<O, A> {
-        assert!(batch_size > 0 && self.n_transitions() > 0, "a batch needs rows, and a buffer to draw them from");
+        assert!(self.n_transitions() > 0, "the replay buffer is empty: there is nothing to sample");
+        assert!(batch_size > 0, "a batch needs a row, got a batch size of 0");
         let (rows, weight) = match &self.priorities {
             None => (Drawn::Host(self.draw(batch_size, rng)), None),
             Some(priorities) => {

@@ -47,7 +47,7 @@ fn names(registry: &Registry, json: bool) -> String {
         format!("{kind:<11} {usage}\n{}", names.iter().map(line).collect::<String>())
     };
     format!(
-        "{}\nSettings of one: `list NAME`. Configs: `list configs`.\n",
+        "{}\nSettings of one: `brasa list NAME`. Configs: `brasa list configs`.\n",
         kinds.iter().map(of_kind).collect::<Vec<_>>().join("\n")
     )
 }

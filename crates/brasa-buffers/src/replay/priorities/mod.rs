@@ -14,6 +14,7 @@ mod host;
 
 use std::ops::Range;
 
+use brasa_core::Schedule;
 use brasa_device::runs_on_host;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use device::DeviceTree;
@@ -26,6 +27,7 @@ use super::config::PrioritizedConfig;
 #[derive(Debug, Clone)]
 pub(super) struct Priorities {
     tree: Tree,
+    beta: Schedule,
     alpha: f64,
     epsilon: f64,
     device: Device,
@@ -57,7 +59,12 @@ impl Priorities {
             true => Tree::Host(SumTree::new(n_rows)),
             false => Tree::Device(DeviceTree::new(n_rows, device)),
         };
-        Self { tree, alpha: config.alpha, epsilon: config.epsilon, device: device.clone() }
+        Self { tree, beta: config.beta, alpha: config.alpha, epsilon: config.epsilon, device: device.clone() }
+    }
+
+    /// See [`super::ReplayBuffer::beta`].
+    pub fn beta(&self, share: f64) -> f64 {
+        self.beta.at(share)
     }
 
     pub fn on_host(&self) -> bool {
