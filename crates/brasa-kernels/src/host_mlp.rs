@@ -209,6 +209,12 @@ impl HostMlp {
         self.layers.last().map_or(x, |layer| &layer.y)
     }
 
+    /// What the last layer read in the last [`HostMlp::forward`], whose input was `x`.
+    pub fn features<'a>(&'a self, x: &'a [f32]) -> &'a [f32] {
+        let before = self.layers.len().checked_sub(2).map(|index| &self.layers[index]);
+        before.map_or(x, |layer| &layer.y)
+    }
+
     /// From the derivative of a loss by the results of the last [`HostMlp::forward`], whose input was `x`: the gradient of the
     /// parameters, layer by layer, weights first, then those of normalizations, and the derivative by `x`.
     ///

@@ -1,5 +1,7 @@
 //! The last layer of an actor: actions, log-probabilities and entropies from features, for every kind of action space.
 
+use std::borrow::Cow;
+
 use brasa_core::env::{InvalidField, Space, field};
 use brasa_core::{ActionSizes, Explore, HostDecisions, NoiseDistribution, NoiseSpec};
 use brasa_kernels::{HostColumns, HostColumnsMut, HostTensor, RowSlopes};
@@ -10,7 +12,7 @@ use rand::Rng;
 
 use crate::action_bounds::scale;
 use crate::distribution::{categorical, gaussian, hybrid};
-use crate::gaussian_std::{self, GaussianStd};
+use crate::gaussian_std::{self, GaussianStd, HostStd};
 use crate::{Init, Linear, Mlp, NnError, StdKind};
 
 /// Meaning of the outputs of an actor.
@@ -382,19 +384,39 @@ impl ActionHead {
     /// The head in the memory of the CPU. `None` where actions are squashed or of both kinds, the standard deviation depends on the features, or it is
     /// elsewhere.
     pub(crate) fn on_host(&self) -> Option<HostHead> {
-        let log_std = match &self.heads {
+        let std = match &self.heads {
             Heads::Choice(_) => None,
             Heads::Real { squash: true, .. } | Heads::Hybrid { .. } => return None,
-            Heads::Real { squash: false, .. } => Some(HostTensor::of(self.std_of_real().independent()?)?),
+            Heads::Real { squash: false, .. } => Some(self.host_std()?),
         };
-        Some(HostHead { heads: self.heads.clone(), log_std, scratch: RowSlopes::default() })
+        Some(HostHead { heads: self.heads.clone(), std, scratch: RowSlopes::default() })
+    }
+
+    /// The standard deviation of real actions, unless a layer computes it.
+    fn host_std(&self) -> Option<HeadStd> {
+        let std = self.std_of_real();
+        match std.independent() {
+            Some(log_std) => Some(HeadStd::Independent(HostTensor::of(log_std)?)),
+            None => std.on_host().map(HeadStd::StateDependent),
+        }
+    }
+
+    /// Whether [`ActionHead::evaluate_on_host`] has results.
+    pub(crate) fn has_slopes(&self) -> bool {
+        match &self.heads {
+            Heads::Choice(_) => true,
+            Heads::Real { .. } => self.std_of_real().independent().is_some() || self.std_of_real().on_host().is_some(),
+            Heads::Hybrid { .. } => false,
+        }
     }
 
     /// [`ActionHead::evaluate`] for outputs of the layer in the memory of the CPU: log-probabilities and entropies, and what gives their
     /// derivatives. `None` for choices together with numbers, and where the standard deviation depends on the features or is elsewhere.
+    ///
+    /// `features` are what the output layer read.
     pub(crate) fn evaluate_on_host(
         &self,
-        output: &[f32],
+        [output, features]: [&[f32]; 2],
         mask: Option<&[f32]>,
         action: &[f32],
     ) -> Option<([Vec<f32>; 2], HeadSlopes)> {
@@ -417,19 +439,25 @@ impl ActionHead {
                 HeadSlopes::Choice(of_heads.collect())
             }
             Heads::Real { squash, .. } => {
-                let log_std = HostTensor::of(self.std_of_real().independent()?)?;
+                let std = self.host_std()?;
+                let (log_std, per_row) = std.log_stds(features, width);
                 let columns = |numbers, per_row| HostColumns { numbers, per_row };
                 let mut slopes = RowSlopes::default();
                 slopes.forward(
                     Normal { squash: *squash },
                     [n_rows, width],
-                    [columns(output, width), columns(&log_std, 0)],
+                    [columns(output, width), columns(&log_std, per_row)],
                     Some(columns(action, width)),
                     None,
                     [],
                     results.each_mut().map(|results| &mut results[..]),
                 );
-                HeadSlopes::Real(slopes)
+                let log_std = log_std.into_owned();
+                let by_features = match std {
+                    HeadStd::Independent(_) => None,
+                    HeadStd::StateDependent(std) => Some((std, features.to_vec(), log_std)),
+                };
+                HeadSlopes::Real(slopes, by_features)
             }
             Heads::Hybrid { .. } => return None,
         };
@@ -460,8 +488,8 @@ impl ActionHead {
 /// Samples actions from outputs of the layer in the memory of the CPU.
 pub(crate) struct HostHead {
     heads: Heads,
-    /// Of continuous actions.
-    log_std: Option<HostTensor>,
+    /// Of real actions.
+    std: Option<HeadStd>,
     /// Of choices.
     scratch: RowSlopes<1, 0, 3, 2>,
 }
@@ -470,7 +498,7 @@ impl HostHead {
     /// As [`ActionHead::act`] and [`ActionHead::to_env`] behind the layer: appends to `to`, and replaces `in_env`.
     pub fn draw(
         &mut self,
-        output: &[f32],
+        [output, features]: [&[f32]; 2],
         mask: Option<&[f32]>,
         noise: &[f32],
         to: &mut HostDecisions,
@@ -479,9 +507,14 @@ impl HostHead {
         let HostDecisions { action, log_prob, .. } = to;
         let from = action.len();
         in_env.clear();
-        match (&self.heads, &self.log_std) {
-            (Heads::Real { low, high, .. }, Some(log_std)) => {
-                gaussian::draw_rows(output, log_std, noise, low.len(), action, log_prob);
+        match (&self.heads, &self.std) {
+            (Heads::Real { low, high, .. }, Some(std)) => {
+                let (n, (log_std, _)) = (low.len(), std.log_stds(features, low.len()));
+                let noise = match std {
+                    HeadStd::Independent(_) => Cow::Borrowed(noise),
+                    HeadStd::StateDependent(std) => Cow::Owned(std.scaled_deviations(features, &log_std, noise)),
+                };
+                gaussian::draw_rows(output, &log_std, &noise, n, action, log_prob);
                 in_env.extend(clipped_rows(&action[from..], low, high));
             }
             (Heads::Real { .. }, None) => unreachable!("real actions always have a standard deviation"),
@@ -494,11 +527,29 @@ impl HostHead {
     }
 }
 
+/// The standard deviation of real actions in the memory of the CPU.
+enum HeadStd {
+    /// Its logarithm for every action.
+    Independent(HostTensor),
+    StateDependent(HostStd),
+}
+
+impl HeadStd {
+    /// Logarithms of the deviation, and their number per row, 0 if they are those of all rows.
+    fn log_stds<'a>(&'a self, features: &[f32], n: usize) -> (Cow<'a, [f32]>, usize) {
+        match self {
+            Self::Independent(log_std) => (Cow::Borrowed(log_std), 0),
+            Self::StateDependent(std) => (Cow::Owned(std.log_stds(features)), n),
+        }
+    }
+}
+
 /// Derivatives of log-probabilities and entropies.
 pub(crate) enum HeadSlopes {
     /// The first column of every head.
     Choice(Vec<(usize, RowSlopes<1, 0, 3, 2>)>),
-    Real(RowSlopes<2, 0, 2, 2>),
+    /// For state-dependent exploration with the features and their logarithms of the deviation.
+    Real(RowSlopes<2, 0, 2, 2>, Option<(HostStd, Vec<f32>, Vec<f32>)>),
 }
 
 impl HeadSlopes {
@@ -514,10 +565,14 @@ impl HeadSlopes {
                     slopes.backward([], by_results, [to]);
                 }
             }
-            Self::Real(slopes) => {
-                by_log_std.resize(width, 0.0);
+            Self::Real(slopes, state_dependent) => {
+                let per_row = if state_dependent.is_some() { width } else { 0 };
+                by_log_std.resize(if per_row > 0 { n_rows * width } else { width }, 0.0);
                 let outputs = HostColumnsMut { numbers: &mut by_outputs, per_row: width };
-                slopes.backward([], by_results, [outputs, HostColumnsMut { numbers: &mut by_log_std, per_row: 0 }]);
+                slopes.backward([], by_results, [outputs, HostColumnsMut { numbers: &mut by_log_std, per_row }]);
+                if let Some((std, features, log_stds)) = state_dependent {
+                    by_log_std = std.gradient(features, log_stds, &by_log_std);
+                }
             }
         }
         (by_outputs, by_log_std)

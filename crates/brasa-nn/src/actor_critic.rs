@@ -1,6 +1,5 @@
 //! An MLP actor-critic.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use brasa_core::analytic::ByResults;
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::action_head::HostHead;
 use crate::branches::Branches;
 use crate::exported::Layers;
+use crate::privileged::{check_apart, seen, seen_rows};
 use crate::{ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, MlpConfig, NnError, StdKind};
 
 /// Shape of an MLP actor-critic.
@@ -163,9 +163,8 @@ impl MlpActorCritic {
         ] {
             check_widths(field, widths)?;
         }
-        let rule = "must be empty where the critic sees what the actor does not";
-        let shares = !config.shared_hidden.is_empty() && !privileged.is_empty();
-        field::rule(!shares, "shared_hidden", rule, format!("{:?}", config.shared_hidden))?;
+        let shared = &config.shared_hidden;
+        check_apart(&privileged, "shared_hidden", !shared.is_empty(), format!("{shared:?}"))?;
         let heads = Heads::new(action_space, config.squash)?;
         let init = |gain: f64| if config.orthogonal { Init::Orthogonal(gain) } else { Init::FanIn };
         let body = |inputs: usize, hidden: &[usize], rng: &mut _| {
@@ -206,19 +205,9 @@ impl MlpActorCritic {
         }
     }
 
-    /// What the actor sees of the features of observations, which may be without what the critic alone sees.
+    /// The features that the actor sees.
     fn of_actor(&self, features: Tensor<2>) -> Tensor<2> {
-        let [n_rows, width] = features.dims();
-        if self.privileged.is_empty() || width == self.actor_inputs() {
-            return features;
-        }
-        let Range { start, end } = self.privileged;
-        let parts = [0..start, end..width].into_iter().filter(|columns| !columns.is_empty());
-        let mut parts: Vec<Tensor<2>> = parts.map(|columns| features.clone().slice([0..n_rows, columns])).collect();
-        match parts.len() {
-            1 => parts.remove(0),
-            _ => Tensor::cat(parts, 1),
-        }
+        seen(&self.privileged, self.actor_inputs(), features)
     }
 
     fn actor_inputs(&self) -> usize {
@@ -236,16 +225,6 @@ impl MlpActorCritic {
     fn critic(&self, features: Tensor<2>) -> Tensor<1> {
         self.critic.forward_before(features, Some(&self.critic_head)).squeeze_dim(1)
     }
-}
-
-/// What an actor of `inputs` sees of `rows`, which may be without the columns that the critic alone sees.
-fn rows_of_actor<'a>(privileged: &Range<usize>, inputs: usize, rows: &'a [f32], n_rows: usize) -> Cow<'a, [f32]> {
-    let width = rows.len() / n_rows.max(1);
-    if privileged.is_empty() || width == inputs {
-        return Cow::Borrowed(rows);
-    }
-    let seen = |row: &'a [f32]| row[..privileged.start].iter().chain(&row[privileged.end..]);
-    Cow::Owned(rows.chunks_exact(width).flat_map(seen).copied().collect())
 }
 
 /// Checks that every width is at least 1, and that the weights between the layers can be held with their gradients and the two
@@ -272,8 +251,8 @@ impl Policy for MlpActorCritic {
         let features = self.features(obs.values);
         // A separate critic is faster on a whole rollout.
         let value = self.shared.is_some().then(|| self.critic(features.clone()));
-        let seen = self.of_actor(features);
-        let (action, log_prob) = self.actor_head.act_behind(&self.actor, seen, obs.mask, explore);
+        let features = self.of_actor(features);
+        let (action, log_prob) = self.actor_head.act_behind(&self.actor, features, obs.mask, explore);
         (action, Decision { log_prob, value })
     }
 
@@ -313,7 +292,7 @@ impl ActorCritic for MlpActorCritic {
 
     fn gradient(&self, obs: &Obs, action: &Tensor<2>, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
         let (n_rows, obs_values, actions) = (action.dims()[0], HostTensor::of(&obs.values)?, HostTensor::of(action)?);
-        if n_rows == 0 {
+        if n_rows == 0 || !self.actor_head.has_slopes() {
             return None;
         }
         let mask = match &obs.mask {
@@ -325,9 +304,11 @@ impl ActorCritic for MlpActorCritic {
         let branches = [self.actor.on_host([output])?, self.critic.on_host([&self.critic_head])?];
         let n_actor = body.n_params() + branches[0].n_params();
         let mut networks = Branches { body, branches };
-        let seen = rows_of_actor(&self.privileged, self.actor_inputs(), &obs_values, n_rows);
-        let [outputs, value] = networks.forward_apart([&seen, &obs_values], n_rows);
-        let ([log_prob, entropy], slopes) = self.actor_head.evaluate_on_host(outputs, mask.as_deref(), &actions)?;
+        let seen = seen_rows(&self.privileged, self.actor_inputs(), &obs_values, n_rows);
+        networks.forward_apart([&seen, &obs_values], n_rows);
+        let ([outputs, value], features) = networks.results_apart([&seen, &obs_values]);
+        let evaluated = self.actor_head.evaluate_on_host([outputs, features], mask.as_deref(), &actions)?;
+        let ([log_prob, entropy], slopes) = evaluated;
         let [mut by_log_prob, by_entropy, mut by_value] = by([&log_prob, &entropy, value])?;
         // Empty for a result on which the loss does not depend.
         [&mut by_log_prob, &mut by_value].into_iter().for_each(|by| by.resize(n_rows, 0.0));
@@ -381,8 +362,9 @@ impl HostActor for MlpActor {
         if let Some(critic) = &mut self.critic {
             decisions.value.extend_from_slice(critic.forward(features, obs.n_rows));
         }
-        let seen = rows_of_actor(&self.privileged, self.inputs, features, obs.n_rows);
-        let outputs = self.actor.forward(&seen, obs.n_rows);
-        self.head.draw(outputs, obs.mask, noise, decisions, in_env);
+        let seen = seen_rows(&self.privileged, self.inputs, features, obs.n_rows);
+        self.actor.forward(&seen, obs.n_rows);
+        let results = [self.actor.results(&seen), self.actor.features(&seen)];
+        self.head.draw(results, obs.mask, noise, decisions, in_env);
     }
 }

@@ -22,6 +22,14 @@ impl Branches {
         [first.forward(features, n_rows), second.forward(if is_apart { other } else { features }, n_rows)]
     }
 
+    /// The results of the last [`Branches::forward_apart`], and what the last layer of the first branch read.
+    pub fn results_apart<'a>(&'a self, [x, other]: [&'a [f32]; 2]) -> ([&'a [f32]; 2], &'a [f32]) {
+        let Self { body, branches: [first, second] } = self;
+        let features = body.results(x);
+        let of_second = if body.n_params() == 0 { other } else { features };
+        ([first.results(features), second.results(of_second)], first.features(features))
+    }
+
     /// The gradient of the parameters of the body, then of both branches, from the derivatives of a loss by the results of the last
     /// [`Branches::forward`], whose input was `x`.
     pub fn backward(&self, x: &[f32], by_results: [&[f32]; 2]) -> Vec<f32> {

@@ -1,6 +1,7 @@
 //! The standard deviation of a Gaussian policy.
 
 use brasa_core::{NoiseDistribution, NoiseSpec};
+use brasa_kernels::HostTensor;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -148,9 +149,76 @@ impl GaussianStd {
         hidden.clone().unsqueeze_dim::<3>(1).matmul(weights).squeeze_dim(1)
     }
 
-    /// `[outputs]`: the standard deviations, if they do not depend on the observation.
+    /// The standard deviations, if they do not depend on the observation; with state-dependent exploration those of its weights.
     pub(crate) fn std(&self) -> Option<Tensor<1>> {
-        self.log_std.as_ref().map(|log_std| log_std.val().detach().without_autodiff().exp())
+        let of_weights = || self.matrix.as_ref().map(|matrix| matrix.val().flatten::<1>(0, 1));
+        let log_std = self.log_std.as_ref().map(|log_std| log_std.val()).or_else(of_weights);
+        log_std.map(|log_std| log_std.detach().without_autodiff().exp())
+    }
+
+    /// State-dependent exploration in the memory of the CPU, unless features learn from it.
+    pub(crate) fn on_host(&self) -> Option<HostStd> {
+        if self.teaches {
+            return None;
+        }
+        let matrix = self.matrix.as_ref()?;
+        let [inputs, outputs] = matrix.dims();
+        Some(HostStd {
+            stds: HostTensor::of(&matrix.val())?.iter().map(|log_std| log_std.exp()).collect(),
+            inputs,
+            outputs,
+        })
+    }
+}
+
+/// The standard deviations of the weights of state-dependent exploration, `[inputs, outputs]`.
+#[derive(Debug)]
+pub(crate) struct HostStd {
+    stds: Vec<f32>,
+    inputs: usize,
+    outputs: usize,
+}
+
+impl HostStd {
+    /// Calls `add` with every row, input, output, feature and deviation of a weight.
+    fn each(&self, features: &[f32], mut add: impl FnMut(usize, [usize; 2], f32, f32)) {
+        for (row, features) in features.chunks_exact(self.inputs).enumerate() {
+            for (input, (feature, stds)) in features.iter().zip(self.stds.chunks_exact(self.outputs)).enumerate() {
+                for (output, std) in stds.iter().enumerate() {
+                    add(row, [input, output], *feature, *std);
+                }
+            }
+        }
+    }
+
+    /// [`GaussianStd::log_std`], `[n_rows, outputs]`.
+    pub fn log_stds(&self, features: &[f32]) -> Vec<f32> {
+        let mut variances = vec![VARIANCE_EPSILON; features.len() / self.inputs * self.outputs];
+        self.each(features, |row, [_, output], feature, std| {
+            variances[row * self.outputs + output] += (feature * std).powi(2);
+        });
+        variances.iter().map(|variance| variance.ln() * 0.5).collect()
+    }
+
+    /// [`GaussianStd::deviate`] in units of the standard deviation.
+    pub fn scaled_deviations(&self, features: &[f32], log_stds: &[f32], noise: &[f32]) -> Vec<f32> {
+        let (mut deviations, n) = (vec![0.0; log_stds.len()], self.inputs * self.outputs);
+        self.each(features, |row, [input, output], feature, std| {
+            deviations[row * self.outputs + output] += feature * std * noise[row * n + input * self.outputs + output];
+        });
+        deviations.iter().zip(log_stds).map(|(deviation, log_std)| deviation * (-log_std).exp()).collect()
+    }
+
+    /// The gradient of the matrix from the derivative by [`HostStd::log_stds`].
+    pub fn gradient(&self, features: &[f32], log_stds: &[f32], by_log_stds: &[f32]) -> Vec<f32> {
+        let per_variance: Vec<f32> =
+            by_log_stds.iter().zip(log_stds).map(|(by, log_std)| by * (-2.0 * log_std).exp()).collect();
+        let mut gradient = vec![0.0; self.stds.len()];
+        self.each(features, |row, [input, output], feature, std| {
+            gradient[input * self.outputs + output] +=
+                per_variance[row * self.outputs + output] * (feature * std).powi(2);
+        });
+        gradient
     }
 }
 

@@ -53,6 +53,7 @@ mod pair_q_network;
 mod params;
 mod parts;
 mod polyak;
+mod privileged;
 mod q_network;
 mod recordings;
 mod recurrent;

@@ -1,7 +1,9 @@
 //! An actor-critic that remembers.
 
+use std::ops::Range;
+
 use brasa_core::analytic::ByResults;
-use brasa_core::env::{Space, field};
+use brasa_core::env::{EnvSpec, Space, field};
 use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NetworkSizes, NoiseSpec, Obs,
@@ -16,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::action_head::HostHead;
 use crate::actor_critic::check_widths;
 use crate::exported::Layers;
+use crate::privileged::{check_apart, seen, seen_rows};
 use crate::{
     ActionHead, ActionHeadConfig, Activation, Heads, Init, Linear, Mlp, MlpConfig, NnError, Recurrent, StdKind,
 };
@@ -52,11 +55,15 @@ pub struct RecurrentActorCriticConfig {
     /// Orthogonal initial weights: with gain sqrt(2), 1 for recurrent layers, 0.01 for the actor's and 1 for the critic's last layer; if off,
     /// PyTorch's default. Default on.
     pub orthogonal: bool,
+    /// For continuous actions: parameterization of the standard deviation. Default independent of the observation.
+    pub std: StdKind,
     /// For continuous actions: logarithm of the initial standard deviation. Default 0.
     pub log_std_init: f64,
     /// Whether continuous actions are squashed by tanh and scaled to their bounds, instead of clipped to them.
     /// Default off. Needs finite bounds.
     pub squash: bool,
+    /// With state-dependent exploration: steps with the same noise. Default a whole rollout.
+    pub sde_sample_freq: Option<usize>,
 }
 
 impl Default for RecurrentActorCriticConfig {
@@ -70,8 +77,10 @@ impl Default for RecurrentActorCriticConfig {
             critic_hidden: vec![64],
             activation: Activation::Tanh,
             orthogonal: true,
+            std: StdKind::Independent,
             log_std_init: 0.0,
             squash: false,
+            sde_sample_freq: None,
         }
     }
 }
@@ -107,6 +116,9 @@ pub struct RecurrentActorCritic {
     critic: Mlp,
     critic_head: Linear,
     actor_head: ActionHead,
+    /// Columns of observations that are for the critic alone.
+    #[module(skip)]
+    privileged: Range<usize>,
 }
 
 impl RecurrentActorCritic {
@@ -121,6 +133,33 @@ impl RecurrentActorCritic {
         device: &Device,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
+        Self::seeing(config, obs_space, 0..0, action_space, device, rng)
+    }
+
+    /// A network for environments of `spec`, whose actor does not see [`EnvSpec::privileged`].
+    ///
+    /// # Errors
+    /// As [`RecurrentActorCritic::new`]; [`NnError::Field`] for layers that actor and critic have in common where they see different numbers.
+    pub fn for_env(
+        config: &RecurrentActorCriticConfig,
+        spec: &EnvSpec,
+        device: &Device,
+        rng: &mut (impl Rng + ?Sized),
+    ) -> Result<Self, NnError> {
+        Self::seeing(config, &spec.obs, spec.privileged.clone(), &spec.action, device, rng)
+    }
+
+    fn seeing(
+        config: &RecurrentActorCriticConfig,
+        obs_space: &Space,
+        privileged: Range<usize>,
+        action_space: &Space,
+        device: &Device,
+        rng: &mut (impl Rng + ?Sized),
+    ) -> Result<Self, NnError> {
+        let encoder = &config.encoder_hidden;
+        check_apart(&privileged, "encoder_hidden", !encoder.is_empty(), format!("{encoder:?}"))?;
+        check_apart(&privileged, "shared", config.shared, config.shared.to_string())?;
         field::at_least_one("width", config.width as u64)?;
         let memory = [config.width, config.kind.n_gates() * config.width];
         for (name, widths) in [
@@ -142,21 +181,22 @@ impl RecurrentActorCritic {
             true => Init::Orthogonal(1.0),
             false => Init::Within(1.0 / (config.width as f64).sqrt()),
         };
-        let mut memory = || Recurrent::new(config.kind, features, config.width, cells, device, rng);
-        let (actor_memory, critic_memory) = (memory(), (!config.shared).then(&mut memory));
+        let mut memory = |inputs| Recurrent::new(config.kind, inputs, config.width, cells, device, rng);
+        let actor_memory = memory(features - privileged.len());
+        let critic_memory = (!config.shared).then(|| memory(features));
         let (actor, actor_width) = body(config.width, &config.actor_hidden, rng);
         let (critic, critic_width) = body(config.width, &config.critic_hidden, rng);
         let head = ActionHeadConfig {
             init: init(0.01),
-            std: StdKind::Independent,
+            std: config.std,
             log_std_init: config.log_std_init,
             squash: config.squash,
-            sde_sample_freq: None,
+            sde_sample_freq: config.sde_sample_freq,
         };
         let output = Linear::new(actor_width, heads.outputs(), head.init, device, rng);
         let critic_head = Linear::new(critic_width, 1, init(1.0), device, rng);
         let actor_head = ActionHead::behind(&head, actor_width, heads, output, device, rng)?;
-        Ok(Self { encoder, actor_memory, critic_memory, actor, critic, critic_head, actor_head })
+        Ok(Self { encoder, actor_memory, critic_memory, actor, critic, critic_head, actor_head, privileged })
     }
 
     /// The meaning of the outputs of the actor.
@@ -184,6 +224,10 @@ impl RecurrentActorCritic {
         state.numbers.clone().unwrap_or_else(|| Tensor::zeros([n_rows, self.state_width()], device))
     }
 
+    fn of_actor(&self, features: Tensor<2>) -> Tensor<2> {
+        seen(&self.privileged, self.actor_memory.inputs(), features)
+    }
+
     fn value_of(&self, remembered: Tensor<2>) -> Tensor<1> {
         self.critic.forward_before(remembered, Some(&self.critic_head)).squeeze_dim(1)
     }
@@ -200,6 +244,8 @@ impl RecurrentActorCritic {
             critic_memory,
             actor: self.actor.on_host([self.actor_head.output()])?,
             critic: self.critic.on_host([&self.critic_head])?,
+            privileged: self.privileged.clone(),
+            inputs: self.actor_memory.inputs(),
         })
     }
 
@@ -231,14 +277,23 @@ impl Policy for RecurrentActorCritic {
 
     fn act_from(&self, obs: Obs, state: &mut PolicyState, explore: Explore) -> (Tensor<2>, Decision) {
         let numbers = self.numbers(state, obs.values.dims()[0], &obs.values.device());
-        let features = self.encoder.forward(obs.values);
-        let steps =
-            self.memories().zip(self.states(&numbers)).map(|(memory, state)| memory.step(features.clone(), state));
-        let (outputs, states): (Vec<_>, Vec<_>) = steps.unzip();
+        let (features, mut states) = (self.encoder.forward(obs.values), self.states(&numbers));
+        let (remembered, after) = self.actor_memory.step(self.of_actor(features.clone()), states[0].clone());
+        states[0] = after;
+        let of_critic = match &self.critic_memory {
+            None => Some(remembered.clone()),
+            // An agent that acts alone has no numbers for the critic.
+            Some(memory) if features.dims()[1] != memory.inputs() => None,
+            Some(memory) => {
+                let (remembered, after) = memory.step(features, states[1].clone());
+                states[1] = after;
+                Some(remembered)
+            }
+        };
         *state = PolicyState { numbers: Some(Tensor::cat(states, 1)) };
-        let value = self.value_of(outputs[outputs.len() - 1].clone());
-        let (action, log_prob) = self.actor_head.act_behind(&self.actor, outputs[0].clone(), obs.mask, explore);
-        (action, Decision { log_prob, value: Some(value) })
+        let value = of_critic.map(|remembered| self.value_of(remembered));
+        let (action, log_prob) = self.actor_head.act_behind(&self.actor, remembered, obs.mask, explore);
+        (action, Decision { log_prob, value })
     }
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
@@ -246,8 +301,8 @@ impl Policy for RecurrentActorCritic {
     }
 
     fn sizes(&self) -> Option<NetworkSizes> {
-        let obs = self.encoder.inputs(self.actor_memory.inputs());
-        Some(NetworkSizes { obs, privileged: 0..0, action: self.heads().sizes() })
+        let obs = self.encoder.inputs(self.actor_memory.inputs()) + self.privileged.len();
+        Some(NetworkSizes { obs, privileged: self.privileged.clone(), action: self.heads().sizes() })
     }
 
     /// It remembers the state of the actor's layer alone.
@@ -279,9 +334,11 @@ impl ActorCritic for RecurrentActorCritic {
 
     fn evaluate_sequences(&self, obs: Obs, action: Tensor<2>, sequences: &Sequences) -> Evaluation {
         let features = self.encoder.forward(obs.values);
-        let outputs = self.memories().zip(self.states(&sequences.state)).map(|(memory, state)| {
+        let of_actor = self.of_actor(features.clone());
+        let inputs = self.memories().zip([of_actor, features]);
+        let outputs = inputs.zip(self.states(&sequences.state)).map(|((memory, features), state)| {
             let own = Sequences { state, starts: sequences.starts.clone() };
-            memory.forward(features.clone(), &own)
+            memory.forward(features, &own)
         });
         let outputs: Vec<_> = outputs.collect();
         let value = self.value_of(outputs[outputs.len() - 1].clone());
@@ -306,7 +363,7 @@ impl ActorCritic for RecurrentActorCritic {
     ) -> Option<Vec<f32>> {
         let ([n_sequences, _], [n_rows, _]) = (sequences.state.dims(), action.dims());
         let (obs_values, actions) = (HostTensor::of(&obs.values)?, HostTensor::of(action)?);
-        if n_rows == 0 {
+        if n_rows == 0 || !self.actor_head.has_slopes() {
             return None;
         }
         let mask = match &obs.mask {
@@ -316,8 +373,11 @@ impl ActorCritic for RecurrentActorCritic {
         let (state, starts) = (HostTensor::of(&sequences.state)?, HostTensor::of(&sequences.starts)?);
         let mut layers = self.on_host()?;
         let mut own = layers.own_states(&state, n_sequences);
-        let [outputs, value] = layers.forward(&obs_values, n_rows, n_sequences, &starts, &mut own);
-        let ([log_prob, entropy], slopes) = self.actor_head.evaluate_on_host(outputs, mask.as_deref(), &actions)?;
+        layers.forward(&obs_values, n_rows, n_sequences, &starts, &mut own);
+        let [outputs, value] = layers.results();
+        let features = layers.actor.features(layers.actor_memory.results());
+        let of_head = [outputs, features];
+        let ([log_prob, entropy], slopes) = self.actor_head.evaluate_on_host(of_head, mask.as_deref(), &actions)?;
         let [mut by_log_prob, by_entropy, mut by_value] = by([&log_prob, &entropy, value])?;
         // Empty for a result on which the loss does not depend.
         [&mut by_log_prob, &mut by_value].into_iter().for_each(|by| by.resize(n_rows, 0.0));
@@ -346,6 +406,9 @@ struct HostLayers {
     /// With its output layer.
     actor: HostMlp,
     critic: HostMlp,
+    privileged: Range<usize>,
+    /// Numbers that the memory of the actor takes.
+    inputs: usize,
 }
 
 impl HostLayers {
@@ -360,7 +423,7 @@ impl HostLayers {
         [actor, critic]
     }
 
-    /// Outputs of actor and critic; see [`HostRecurrent::forward`].
+    /// See [`HostRecurrent::forward`].
     fn forward(
         &mut self,
         x: &[f32],
@@ -368,19 +431,28 @@ impl HostLayers {
         n_sequences: usize,
         starts: &[f32],
         [of_actor, of_critic]: &mut [Vec<f32>; 2],
-    ) -> [&[f32]; 2] {
+    ) {
         let features = self.encoder.forward(x, n_rows);
-        let actor = self.actor_memory.forward(features, n_sequences, starts, of_actor);
+        let of_actor_features = seen_rows(&self.privileged, self.inputs, features, n_rows);
+        let actor = self.actor_memory.forward(&of_actor_features, n_sequences, starts, of_actor);
         let critic = match &mut self.critic_memory {
             Some(memory) => memory.forward(features, n_sequences, starts, of_critic),
             None => actor,
         };
-        [self.actor.forward(actor, n_rows), self.critic.forward(critic, n_rows)]
+        self.actor.forward(actor, n_rows);
+        self.critic.forward(critic, n_rows);
+    }
+
+    /// Outputs of actor and critic in the last [`HostLayers::forward`].
+    fn results(&self) -> [&[f32]; 2] {
+        let of_actor = self.actor_memory.results();
+        let of_critic = self.critic_memory.as_ref().map_or(of_actor, HostRecurrent::results);
+        [self.actor.results(of_actor), self.critic.results(of_critic)]
     }
 
     /// The gradient of all parameters from the derivatives by the outputs of the last [`HostLayers::forward`], whose input was `x`.
     fn backward(&self, x: &[f32], [by_outputs, by_values]: [&[f32]; 2]) -> Vec<f32> {
-        let Self { encoder, actor_memory, critic_memory, actor, critic } = self;
+        let Self { encoder, actor_memory, critic_memory, actor, critic, privileged, inputs } = self;
         let n_critic_memory = critic_memory.as_ref().map_or(0, HostRecurrent::n_params);
         let counts =
             [encoder.n_params(), actor_memory.n_params(), n_critic_memory, actor.n_params(), critic.n_params()];
@@ -402,7 +474,8 @@ impl HostLayers {
         }
         let wants = !of_encoder.is_empty();
         let (mut by_features, mut more) = (Vec::new(), Vec::new());
-        actor_memory.backward(features, &by_actor, of_actor_memory, wants.then_some(&mut by_features));
+        let seen = seen_rows(privileged, *inputs, features, by_values.len());
+        actor_memory.backward(&seen, &by_actor, of_actor_memory, wants.then_some(&mut by_features));
         if let Some(memory) = critic_memory {
             memory.backward(features, &by_critic, of_critic_memory, wants.then_some(&mut more));
             add(&mut by_features, &more);
@@ -431,9 +504,11 @@ impl HostActor for RecurrentActor {
     ) {
         let n_rows = obs.n_rows;
         let mut own = self.layers.own_states(state, n_rows);
-        let [outputs, values] = self.layers.forward(obs.values, n_rows, n_rows, &[], &mut own);
+        self.layers.forward(obs.values, n_rows, n_rows, &[], &mut own);
+        let [outputs, values] = self.layers.results();
         decisions.value.extend_from_slice(values);
-        self.head.draw(outputs, obs.mask, noise, decisions, in_env);
+        let features = self.layers.actor.features(self.layers.actor_memory.results());
+        self.head.draw([outputs, features], obs.mask, noise, decisions, in_env);
         let [actor, critic] = own;
         let (n_actor, width) = (actor.len() / n_rows, state.len() / n_rows);
         for (i, row) in state.chunks_exact_mut(width).enumerate() {

@@ -3,11 +3,13 @@
 use brasa_core::analytic::CriticsInput;
 use brasa_core::env::{EnvSpec, Space, named_rng};
 use brasa_core::{
-    ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, Obs, Policy, Reparameterized,
+    ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, Obs, Policy, PolicyState, Reparameterized,
+    Sequences,
 };
 use brasa_nn::{
     ActorCriticConfig, DeterministicActor, DeterministicActorConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig,
-    QNetwork, QNetworkConfig, SquashedActor, SquashedActorConfig, StdKind, gradient_in_shards,
+    QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentKind, SquashedActor,
+    SquashedActorConfig, StdKind, gradient_in_shards,
 };
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -75,6 +77,8 @@ fn of_actors_and_critics() {
     let base = ActorCriticConfig { actor_hidden: vec![5, 4], critic_hidden: vec![6], ..Default::default() };
     let shared = ActorCriticConfig { shared_hidden: vec![5], actor_hidden: vec![], ..base.clone() };
     let squash = ActorCriticConfig { squash: true, log_std_init: -0.5, ..base.clone() };
+    let explores = ActorCriticConfig { std: StdKind::StateDependent, log_std_init: -0.5, ..base.clone() };
+    let squashed = ActorCriticConfig { squash: true, shared_hidden: vec![5], ..explores.clone() };
     let linear = ActorCriticConfig { actor_hidden: vec![], critic_hidden: vec![], ..base.clone() };
     let cases = [
         ("discrete", base.clone(), Space::Discrete(4), choices([ROWS, 1], 4), None, 0..0),
@@ -83,6 +87,8 @@ fn of_actors_and_critics() {
         ("real", base.clone(), real.clone(), tensor([ROWS, 2], 0.4), None, 0..0),
         ("real with a shared body", shared, real.clone(), tensor([ROWS, 2], 0.4), None, 0..0),
         ("squashed", squash, real.clone(), tensor([ROWS, 2], 0.4), None, 0..0),
+        ("state-dependent exploration", explores, real.clone(), tensor([ROWS, 2], 0.4), None, 1..2),
+        ("the same, squashed", squashed, real.clone(), tensor([ROWS, 2], 0.4), None, 0..0),
         ("first columns for the critic", base.clone(), Space::Discrete(4), choices([ROWS, 1], 4), None, 0..2),
         ("a column between", base.clone(), real.clone(), tensor([ROWS, 2], 0.4), None, 1..2),
         ("the last column", base, Space::Discrete(4), choices([ROWS, 1], 4), None, 2..3),
@@ -112,6 +118,75 @@ fn of_actors_and_critics() {
             });
             close(&gradient.expect("it can"), &recorded(&loss.expect("two are used"), &network), what);
         }
+    }
+}
+
+/// Sequences of three steps, of two rows, with a critic that sees more than the actor.
+#[test]
+fn of_recurrent_networks_whose_critic_sees_more() {
+    let real = || Space::uniform_box(-2.0, 2.0, ["a"]);
+    for (kind, privileged, space, std) in [
+        (RecurrentKind::Lstm, 0..2, Space::Discrete(4), StdKind::Independent),
+        (RecurrentKind::Gru, 1..2, real(), StdKind::Independent),
+        (RecurrentKind::Gru, 2..3, real(), StdKind::StateDependent),
+    ] {
+        let rng = &mut named_rng(3, "weights", 0);
+        let spec = EnvSpec { privileged: privileged.clone(), ..EnvSpec::new(obs_space(), space, 1) };
+        let config = RecurrentActorCriticConfig {
+            kind,
+            std,
+            width: 5,
+            actor_hidden: vec![4],
+            critic_hidden: vec![],
+            ..Default::default()
+        };
+        let network = RecurrentActorCritic::for_env(&config, &spec, &device().autodiff(), rng).expect("valid");
+        let (plain, n_rows) = (network.valid(), 6);
+        let obs = Obs::new(tensor([n_rows, 3], 0.2));
+        let action = Tensor::<2>::from_floats([[0.0], [1.0], [2.0], [3.0], [0.0], [1.0]], &device());
+        let state = tensor::<2>([2, plain.state_width()], 0.4);
+        let starts = Tensor::<1>::from_floats([0.0, 1.0, 0.0, 0.0, 1.0, 0.0], &device());
+        let sequences = Sequences { state: state.clone(), starts };
+        let weights = [0.5, 0.6, 0.7].map(|seed| tensor::<1>([n_rows], seed));
+        let Evaluation { log_prob, entropy, value, .. } =
+            network.evaluate_sequences(obs.clone(), action.clone(), &sequences);
+        let results = [log_prob, entropy, value];
+        let terms = results.iter().zip(&weights).map(|(result, weight)| (result.clone() * weight.clone()).sum());
+        let loss = terms.reduce(|sum, x| sum + x).expect("there are three");
+        let host = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<f32>>();
+        let gradient = plain.gradient_of_sequences(&obs, &action, &sequences, &mut |now| {
+            for (got, expected) in now.into_iter().zip(&results) {
+                close(got, &host(expected.clone().inner()), "results");
+            }
+            Some(weights.clone().map(host))
+        });
+        close(&gradient.expect("it can"), &recorded(&loss, &network), "parameters");
+
+        // Alone, an agent acts alike, and keeps what the critic remembers.
+        let columns = (0..3).filter(|column| !privileged.contains(column));
+        let own = Tensor::cat(columns.map(|column| obs.values.clone().narrow(1, column, 1)).collect(), 1);
+        let act = |rows: Tensor<2>| {
+            let mut state = PolicyState { numbers: Some(state.clone().repeat_dim(0, 3)) };
+            let (action, decision) = plain.act_from(Obs::new(rows), &mut state, Explore::Greedy);
+            let width = plain.state_width() / 2;
+            let of_actor = state.numbers.expect("it remembers").narrow(1, 0, width);
+            (action.into_data(), decision.log_prob.into_data(), of_actor.into_data())
+        };
+        assert_eq!(act(obs.values.clone()), act(own));
+        let sizes = plain.sizes().expect("they are known");
+        assert_eq!((sizes.obs, sizes.privileged), (3, privileged));
+    }
+    let spec = EnvSpec { privileged: 1..2, ..EnvSpec::new(obs_space(), Space::Discrete(4), 1) };
+    let rng = &mut named_rng(3, "weights", 0);
+    for (config, got) in [
+        (RecurrentActorCriticConfig { shared: true, ..Default::default() }, "`shared` must not be set"),
+        (
+            RecurrentActorCriticConfig { encoder_hidden: vec![8], ..Default::default() },
+            "`encoder_hidden` must not be set",
+        ),
+    ] {
+        let error = RecurrentActorCritic::for_env(&config, &spec, &device(), rng).expect_err("they cannot share");
+        assert!(error.to_string().starts_with(got), "{error}");
     }
 }
 
@@ -264,6 +339,6 @@ fn actors_do_not_depend_on_what_critics_alone_see() {
     assert_eq!(network.exported().expect("it has layers").obs_width, 2);
     let shared = ActorCriticConfig { shared_hidden: vec![8], ..config };
     let error = MlpActorCritic::for_env(&shared, &spec, &device(), rng).expect_err("they cannot share").to_string();
-    let expected = "`shared_hidden` must be empty where the critic sees what the actor does not, got [8]";
+    let expected = "`shared_hidden` must not be set where the critic sees what the actor does not, got [8]";
     assert_eq!(error, expected);
 }

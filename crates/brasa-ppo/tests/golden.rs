@@ -11,7 +11,7 @@ use brasa_core::env::{EnvSpec, Space, named_rng};
 use brasa_core::{ActorCritic, Decision, Learner, Obs, PolicyState, Progress, Schedule, StepBatch, Successor};
 use brasa_nn::{
     ActorCriticConfig, CnnActorCritic, CnnActorCriticConfig, CnnLayers, ConvolutionConfig, MlpActorCritic, NamedParam,
-    RecurrentActorCritic, RecurrentActorCriticConfig, load_params, named_params,
+    RecurrentActorCritic, RecurrentActorCriticConfig, StdKind, load_params, named_params,
 };
 use brasa_ppo::{Ppo, PpoConfig};
 use brasa_test::spec_of_rows;
@@ -101,7 +101,7 @@ fn close(what: &str, got: Tensor<1>, expected: &[f64], tolerance: f64) {
 fn space(name: &str) -> Space {
     match name {
         "multi_discrete" => Space::MultiDiscrete(vec![3, 2]),
-        "gaussian" => Space::uniform_box(-1.0, 1.0, ["a", "b"]),
+        "gaussian" | "state_dependent" => Space::uniform_box(-1.0, 1.0, ["a", "b"]),
         _ => Space::Discrete(3),
     }
 }
@@ -109,6 +109,7 @@ fn space(name: &str) -> Space {
 /// Our name of a recorded array.
 fn ours(name: &str) -> String {
     let name = name.replace("log_std", "actor_head.gaussian_std.log_std");
+    let name = name.replace("matrix", "actor_head.gaussian_std.matrix");
     name.replace("actor_head.weight", "actor_head.output.weight").replace("actor_head.bias", "actor_head.output.bias")
 }
 
@@ -236,6 +237,7 @@ fn one_update_through_time_equals_sb3_contrib() {
             shared: case.shared,
             actor_hidden: vec![8],
             critic_hidden: vec![8],
+            std: if name == "state_dependent" { StdKind::StateDependent } else { StdKind::Independent },
             ..Default::default()
         };
         let network = RecurrentActorCritic::new(&config, &obs_space(), &action, &device.clone().autodiff(), rng);

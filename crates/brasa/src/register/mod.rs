@@ -113,7 +113,7 @@ fn networks(registry: &mut Registry) {
         MlpActorCritic::for_env(config, cx.spec, cx.device, &mut cx.rng())
     }));
     registry.network(NetworkKind::<ActorCriticRole>::new("recurrent_network", |config, cx| {
-        RecurrentActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+        RecurrentActorCritic::for_env(config, cx.spec, cx.device, &mut cx.rng())
     }));
     registry.network(NetworkKind::<ActorCriticRole>::new("window_network", |config, cx| {
         WindowActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())

@@ -1,14 +1,16 @@
 //! Critics that see the observations of a whole team.
 #![allow(clippy::expect_used)]
 
-use brasa::contracts::{HostEnv, Schedule};
+use brasa::contracts::{ActorCritic, HostEnv, Obs, PolicyState, Schedule};
 use brasa::env::wrappers::JointObs;
-use brasa::env::{Ending, EnvError, EnvRng, EnvSpec, EnvVec, MultiAgentEnv, Space, StepOut, View, named_rng};
+use brasa::env::{Ending, EnvBatch, EnvError, EnvRng, EnvSpec, EnvVec, MultiAgentEnv, Space, StepOut, View, named_rng};
 use brasa::experiment::App;
 use brasa::nn::{ActorCriticConfig, MlpActorCritic, RecurrentActorCritic, RecurrentActorCriticConfig};
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::train::{OnPolicy, Run, TrainError, Training};
 use brasa_test::device;
+use burn::module::Module;
+use burn::tensor::Tensor;
 use rand::RngExt;
 
 /// Two agents each see a sign. The reward of both is the product of the signs, whatever they do.
@@ -46,11 +48,21 @@ fn signs() -> EnvVec<Signs> {
     EnvVec::multi_agent(0..16, |_| Signs([0.0; 2])).expect("there are some")
 }
 
-/// The explained variance of the values after training.
-fn explained<B: brasa::env::EnvBatch>(batch: B) -> f64 {
-    let env = HostEnv::new(batch, &device());
+/// The explained variance of the values after training, for a network with memory and for one without.
+fn explained<B: EnvBatch>(batch: impl Fn() -> B) -> [f64; 2] {
+    let [env, other] = [(); 2].map(|()| HostEnv::new(batch(), &device()));
+    let (spec, tracked) = (env.spec().clone(), device().autodiff());
     let rng = &mut named_rng(1, "weights", 0);
-    let network = MlpActorCritic::for_env(&ActorCriticConfig::default(), env.spec(), &device().autodiff(), rng);
+    let recurrent = RecurrentActorCritic::for_env(&RecurrentActorCriticConfig::default(), &spec, &tracked, rng);
+    let plain = MlpActorCritic::for_env(&ActorCriticConfig::default(), &spec, &tracked, rng);
+    [explained_by(env, recurrent.expect("valid")), explained_by(other, plain.expect("valid"))]
+}
+
+fn explained_by<B, M>(env: HostEnv<B>, network: M) -> f64
+where
+    B: EnvBatch,
+    M: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module,
+{
     let config = PpoConfig {
         n_steps: 16,
         batch_size: 64,
@@ -58,7 +70,7 @@ fn explained<B: brasa::env::EnvBatch>(batch: B) -> f64 {
         log_interval: 1,
         ..PpoConfig::default()
     };
-    let learner = Ppo::new(network.expect("valid"), config, 1).expect("valid");
+    let learner = Ppo::new(network, config, 1).expect("valid");
     let mut training = OnPolicy::new(env, learner, Run { total_env_steps: 16 * 16 * 20, seed: 1 }).expect("it starts");
     let mut last = f64::NAN;
     while !training.is_done() {
@@ -69,9 +81,9 @@ fn explained<B: brasa::env::EnvBatch>(batch: B) -> f64 {
 
 #[test]
 fn a_central_critic_knows_what_depends_on_the_team() {
-    let (own, joint) = (explained(signs()), explained(JointObs::new(signs()).expect("there are two agents")));
-    assert!(joint > 0.95, "a critic that sees both signs explains {joint}");
-    assert!(own < 0.5, "a critic that sees one sign explains {own}");
+    let (own, joint) = (explained(signs), explained(|| JointObs::new(signs()).expect("there are two agents")));
+    assert!(joint.iter().all(|share| *share > 0.95), "critics that see both signs explain {joint:?}");
+    assert!(own.iter().all(|share| *share < 0.5), "critics that see one sign explain {own:?}");
 }
 
 #[test]
@@ -92,11 +104,14 @@ fn actors_that_would_see_the_team_are_refused() {
 #[test]
 fn a_policy_with_a_central_critic_acts_on_what_its_agent_sees() {
     let dir = tempfile::tempdir().expect("a directory");
-    for normalize_obs in [false, true] {
-        let (config, run) = (dir.path().join("config.toml"), dir.path().join(format!("run_{normalize_obs}")));
+    for (normalize_obs, network) in
+        [(false, ""), (true, ""), (true, "[recurrent_network]\nkind = \"gru\"\nwidth = 8\n")]
+    {
+        let run = dir.path().join(format!("run_{normalize_obs}_{}", network.len()));
+        let config = dir.path().join("config.toml");
         let text = format!(
             "[scenario.simple-spread]\n[train]\ntotal_env_steps = 600\nn_envs = 4\ncentral_critic = true\n\
-             normalize_obs = {normalize_obs}\neval_interval = 300\n[ppo]\nn_steps = 25\nbatch_size = 100\n"
+             normalize_obs = {normalize_obs}\neval_interval = 300\n[ppo]\nn_steps = 25\nbatch_size = 100\n{network}"
         );
         std::fs::write(&config, text).expect("it can be written");
         let (config, path) = (config.to_str().expect("UTF-8"), run.to_str().expect("UTF-8"));
@@ -112,9 +127,13 @@ fn a_policy_with_a_central_critic_acts_on_what_its_agent_sees() {
         assert_eq!((exported.obs_width, exported.about.obs.len()), (18, 18));
         let rng = &mut named_rng(5, "test", 0);
         let obs: Vec<f32> = (0..3 * 18).map(|_| rng.random_range(-1.0..1.0)).collect();
-        let actions = policy.act_one(&obs, None).expect("three agents");
-        assert_eq!(actions, exported.act(&obs, None));
-        let error = policy.act_one(&[0.0; 3 * 54], None).expect_err("these are for critics").to_string();
+        let (mut state, mut numbers) = (PolicyState::default(), Vec::new());
+        for _ in 0..3 {
+            let actions = policy.act_one_from(&obs, None, &mut state).expect("three agents");
+            assert_eq!(actions, exported.act_from(&obs, None, &mut numbers));
+        }
+        let error = policy.act_one_from(&[0.0; 3 * 54], None, &mut PolicyState::default());
+        let error = error.expect_err("these are for critics").to_string();
         assert_eq!(error, "`obs` must be rows of 18 numbers, got 54");
     }
 }

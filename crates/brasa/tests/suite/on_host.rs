@@ -207,6 +207,9 @@ fn without_tensors_a_policy_remembers_the_same() {
     compare_networks("LSTM, choices, truncated", network(base.clone()), || envs(CartPole::default), true);
     compare_networks("GRU for both, masks", network(gru.clone()), || envs(MaskedIdentity::default), true);
     compare_networks("GRU for both, real actions", network(gru), || envs(Pendulum::default), true);
+    let explores =
+        RecurrentActorCriticConfig { std: StdKind::StateDependent, sde_sample_freq: Some(4), ..base.clone() };
+    compare_networks("LSTM, state-dependent exploration", network(explores), || envs(Pendulum::default), true);
     let squash = RecurrentActorCriticConfig { squash: true, ..base };
     compare_networks("LSTM, squashed actions", network(squash), || envs(Pendulum::default), false);
 }
@@ -221,6 +224,10 @@ fn without_tensors_a_rollout_is_the_same() {
     compare("choices with a shared body", &shared, || envs(CartPole::default), true);
     compare("real actions, clipped", &base, || envs(Pendulum::default), true);
     compare("real actions with a shared body", &shared, || envs(Pendulum::default), true);
+    let explores = |config: &ActorCriticConfig| ActorCriticConfig { std: StdKind::StateDependent, ..config.clone() };
+    compare("state-dependent exploration", &explores(&base), || envs(Pendulum::default), true);
+    let every_4 = ActorCriticConfig { sde_sample_freq: Some(4), ..explores(&shared) };
+    compare("the same with a shared body, for four steps", &every_4, || envs(Pendulum::default), true);
     compare("masks", &base, || envs(MaskedIdentity::default), true);
     compare("several choices", &base, || envs(MultiDiscreteIdentity::default), true);
     let durations = || {
