@@ -115,7 +115,7 @@ impl MlpActorCritic {
         device: &Device,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
-        Self::seeing(config, obs_space, 0..0, action_space, device, rng)
+        Self::for_env(config, &EnvSpec::new(obs_space.clone(), action_space.clone(), 1), device, rng)
     }
 
     /// [`MlpActorCritic::new`] for environments of `spec`. The actor does not see [`EnvSpec::privileged`], the critic does: with the observations
@@ -145,17 +145,7 @@ impl MlpActorCritic {
         device: &Device,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
-        Self::seeing(config, &spec.obs, spec.privileged.clone(), &spec.action, device, rng)
-    }
-
-    fn seeing(
-        config: &ActorCriticConfig,
-        obs_space: &Space,
-        privileged: Range<usize>,
-        action_space: &Space,
-        device: &Device,
-        rng: &mut (impl Rng + ?Sized),
-    ) -> Result<Self, NnError> {
+        let (obs_space, action_space, privileged) = (&spec.obs, &spec.action, spec.privileged.clone());
         for (field, widths) in [
             ("shared_hidden", &config.shared_hidden),
             ("actor_hidden", &config.actor_hidden),

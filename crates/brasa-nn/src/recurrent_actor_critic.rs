@@ -133,7 +133,7 @@ impl RecurrentActorCritic {
         device: &Device,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
-        Self::seeing(config, obs_space, 0..0, action_space, device, rng)
+        Self::for_env(config, &EnvSpec::new(obs_space.clone(), action_space.clone(), 1), device, rng)
     }
 
     /// A network for environments of `spec`, whose actor does not see [`EnvSpec::privileged`].
@@ -146,17 +146,7 @@ impl RecurrentActorCritic {
         device: &Device,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
-        Self::seeing(config, &spec.obs, spec.privileged.clone(), &spec.action, device, rng)
-    }
-
-    fn seeing(
-        config: &RecurrentActorCriticConfig,
-        obs_space: &Space,
-        privileged: Range<usize>,
-        action_space: &Space,
-        device: &Device,
-        rng: &mut (impl Rng + ?Sized),
-    ) -> Result<Self, NnError> {
+        let (obs_space, action_space, privileged) = (&spec.obs, &spec.action, spec.privileged.clone());
         let encoder = &config.encoder_hidden;
         check_apart(&privileged, "encoder_hidden", !encoder.is_empty(), format!("{encoder:?}"))?;
         check_apart(&privileged, "shared", config.shared, config.shared.to_string())?;
