@@ -356,7 +356,7 @@ pub trait Critics {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not estimate values of actions",
-    note = "DQN takes `MlpQNetwork`, or a network with this trait: `values`, `n_actions`, `action_mask`"
+    note = "DQN takes `QNetwork`, or a network with this trait: `values`, `n_actions`, `action_mask`"
 )]
 pub trait ActionValues: Send {
     /// Form of observations.
