@@ -4,6 +4,7 @@ import argparse
 import importlib
 import json
 import platform
+import time
 
 
 def arguments(description, steps, more=lambda parser: None):
@@ -52,8 +53,6 @@ def result(task, model, seconds, found, library="stable_baselines3", **more):
 
 def cart_pole(description, algorithm, task, steps, n_envs, settings, more=lambda parser: None):
     """Times a whole training on CartPole-v1: from making the environments to the last update."""
-    import time
-
     found = arguments(description, steps, more)
     import stable_baselines3
     from stable_baselines3.common.env_util import make_vec_env

@@ -9,7 +9,7 @@ use brasa_device::runs_on_host;
 use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData, Transaction, f16};
 use serde::{Deserialize, Serialize};
 
-/// Precision of the numbers of a replay buffer. Observations of bytes ([`Space::image`](brasa_core::env::Space::image)) take a byte with every precision.
+/// Precision of the numbers of a replay buffer. Observations of bytes ([`Space::image`]) take a byte with every precision.
 ///
 /// ```
 /// use brasa_buffers::{Precision, ReplayConfig};
@@ -48,7 +48,7 @@ impl Precision {
     /// Every number is a whole one from 0 to 255.
     const BYTES: Self = Self::U8 { low: 0.0, high: 255.0 };
 
-    /// The precision of observations of `space` where this one is asked for: bytes are exact, and never more.
+    /// The precision of observations of `space` if the settings name this one: bytes are exact and take the least memory.
     pub(crate) fn of_space(self, space: &Space, device: &Device) -> Self {
         match self {
             Self::U8 { .. } => self,

@@ -64,6 +64,9 @@ pub enum Activation {
 /// - `bias`: `[outputs]`
 /// - output: `[n_rows, outputs]`
 ///
+/// # Panics
+/// If rows have another width than the inputs of the layer.
+///
 /// ```
 /// use brasa_kernels::{Activation, layer};
 /// use burn::tensor::Tensor;
@@ -100,6 +103,9 @@ pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Optio
 /// - `bias`: `[n, outputs]`
 /// - output: `[n, n_rows, outputs]`
 ///
+/// # Panics
+/// If rows have another width than the inputs of the layers.
+///
 /// ```
 /// use brasa_kernels::stacked_layer;
 /// use burn::tensor::Tensor;
@@ -114,7 +120,10 @@ pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Optio
 /// assert_eq!(numbers(stacked_layer(x, weight, Tensor::ones([2, 1], &device), None)), [7.0, -2.0]);
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
+#[track_caller]
 pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Option<Activation>) -> Tensor<3> {
+    let ([_, _, width], [_, inputs, _]) = (x.dims(), weight.dims());
+    assert_eq!(width, inputs, "numbers in a row (left), compared with the inputs of the layers");
     brasa_device::count_product(2 * x.dims()[1] * weight.dims().iter().product::<usize>(), FORWARD_LAUNCHES);
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {

@@ -381,8 +381,8 @@ impl ActionHead {
         gradient.splice(last..last, by_log_std);
     }
 
-    /// The head in the memory of the CPU. `None` where actions are squashed or of both kinds, the standard deviation depends on the features, or it is
-    /// elsewhere.
+    /// The head in the memory of the CPU. `None` where actions are squashed or of both kinds, a layer computes the standard deviation, or the head is
+    /// on another device.
     pub(crate) fn on_host(&self) -> Option<HostHead> {
         let std = match &self.heads {
             Heads::Choice(_) => None,
@@ -401,17 +401,17 @@ impl ActionHead {
         }
     }
 
-    /// Whether [`ActionHead::evaluate_on_host`] has results.
+    /// Whether [`ActionHead::evaluate_on_host`] has results on the CPU.
     pub(crate) fn has_slopes(&self) -> bool {
         match &self.heads {
             Heads::Choice(_) => true,
-            Heads::Real { .. } => self.std_of_real().independent().is_some() || self.std_of_real().on_host().is_some(),
+            Heads::Real { .. } => self.std_of_real().dependent().is_none(),
             Heads::Hybrid { .. } => false,
         }
     }
 
     /// [`ActionHead::evaluate`] for outputs of the layer in the memory of the CPU: log-probabilities and entropies, and what gives their
-    /// derivatives. `None` for choices together with numbers, and where the standard deviation depends on the features or is elsewhere.
+    /// derivatives. `None` for choices together with numbers, and where a layer computes the standard deviation or the head is on another device.
     ///
     /// `features` are what the output layer read.
     pub(crate) fn evaluate_on_host(
@@ -535,7 +535,7 @@ enum HeadStd {
 }
 
 impl HeadStd {
-    /// Logarithms of the deviation, and their number per row, 0 if they are those of all rows.
+    /// Logarithms of the deviation, and how many of them a row has: `n`, or 0 if all rows share `n`.
     fn log_stds<'a>(&'a self, features: &[f32], n: usize) -> (Cow<'a, [f32]>, usize) {
         match self {
             Self::Independent(log_std) => (Cow::Borrowed(log_std), 0),

@@ -107,7 +107,8 @@ def obs_leaves(space, path, name):
         return leaves
     name = name or "obs"
     if kind == "Box":
-        return [(path, BoxLeaf(name, space.shape, finite_or_none(space.low, what), finite_or_none(space.high, what), space.dtype))]
+        low, high = finite_or_none(space.low, what), finite_or_none(space.high, what)
+        return [(path, BoxLeaf(name, space.shape, low, high, space.dtype))]
     if kind == "MultiBinary":
         width = math.prod(space.shape)
         return [(path, BoxLeaf(name, space.shape, [0.0] * width, [1.0] * width))]

@@ -207,8 +207,8 @@ class Worker:
         return arrays[0] if len(self.leaves) == len(arrays) == 1 and len(arrays[0]) > 1 else ()
 
     def has_bytes(self):
-        """Whether one array is the whole observation, and its numbers are bytes or flags."""
-        return bool(self.shape()) and self.leaves[0][1].is_bytes
+        """Whether all numbers of an observation are bytes or flags."""
+        return all(isinstance(leaf, BoxLeaf) and leaf.is_bytes for _, leaf in self.leaves)
 
     def describe(self):
         env = ENVS[0]

@@ -103,11 +103,13 @@ class Parts(gymnasium.Env):
 class Pictures(gymnasium.Env):
     """Images of bytes: pixel `i` after `t` steps is `37 i + 101 t` modulo 256. `returns` names the form in which they come back."""
 
-    observation_space = spaces.Box(0, 255, (4, 3, 2), np.uint8)
     action_space = spaces.Discrete(2)
 
     def __init__(self, returns="bytes"):
         self.returns = returns
+        image, row = spaces.Box(0, 255, (4, 3, 2), np.uint8), spaces.Box(0, 255, (24,), np.uint8)
+        parts = spaces.Dict({"first": spaces.Box(0, 255, (4, 2), np.uint8), "last": spaces.Box(0, 255, (16,), np.uint8)})
+        self.observation_space = {"a row": row, "parts": parts}.get(returns, image)
 
     def look(self):
         pixels = (37 * np.arange(24).reshape(4, 3, 2) + 101 * self.steps) % 256
@@ -117,6 +119,8 @@ class Pictures(gymnasium.Env):
             "whole floats": pixels.astype(np.float32),
             "halves": pixels + 0.5,
             "below": pixels - 256,
+            "a row": pixels.astype(np.uint8).ravel(),
+            "parts": {"first": pixels.astype(np.uint8).ravel()[:8].reshape(4, 2), "last": pixels.astype(np.uint8).ravel()[8:]},
         }[self.returns]
 
     def reset(self, seed=None, options=None):
