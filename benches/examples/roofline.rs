@@ -133,6 +133,7 @@ fn dqn(obs: usize, n_actions: usize, hidden: usize, rows: usize, device: &Device
         discount: Tensor::full([rows], 0.99, device),
         next_obs: Obs::new(random([rows, obs], device)),
         weight: None,
+        sequences: None,
         rows: Tensor::arange(0..rows as i64, device),
     };
     let batch = batch();

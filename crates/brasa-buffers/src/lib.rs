@@ -39,6 +39,7 @@ pub use brasa_core::{Obs, StepBatch, Successor};
 pub use compact::{Compact, Packed, Precision};
 pub use host_rollout::HostRollout;
 pub use replay::{
-    BufferError, PrioritizedConfig, ReplayBuffer, ReplayBuilder, ReplayConfig, SumTree, Transition, Transitions,
+    BufferError, BurnIn, PrioritizedConfig, ReplayBuffer, ReplayBuilder, ReplayConfig, ReplayedSequences,
+    SequenceConfig, SumTree, Transition, Transitions,
 };
 pub use rollout::{Discounts, MOST_VALUED_ROWS, Remembered, Rollout, RolloutBuffer};

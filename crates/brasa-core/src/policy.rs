@@ -1,5 +1,7 @@
 //! Traits of policies and of value estimates.
 
+use std::ops::Range;
+
 use brasa_export::ExportedPolicy;
 use burn::tensor::{Int, Tensor};
 
@@ -391,10 +393,7 @@ pub trait ActionValues: Send {
     /// For a row without legal actions the result is unspecified.
     fn best(&self, obs: Self::Obs) -> (Tensor<2>, Tensor<1>) {
         let legal = self.action_mask(&obs);
-        let values = self.values(obs);
-        let choice = largest(values.clone(), legal);
-        let value = values.gather(1, choice.clone()).squeeze_dim(1);
-        (choice.float(), value)
+        best_of(self.values(obs), legal)
     }
 
     /// `[n_rows]`: estimated return of one action per row.
@@ -407,6 +406,58 @@ pub trait ActionValues: Send {
 
     /// The gradient of a loss of [`ActionValues::values_of`] by all parameters, from derivatives by these values: see [`crate::analytic`].
     fn gradient(&self, _obs: &Self::Obs, _action: &Tensor<2>, _by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
+        None
+    }
+
+    /// See [`Policy::state_width`].
+    fn state_width(&self) -> usize {
+        0
+    }
+
+    /// [`ActionValues::values`] with what the network remembers, which it replaces. A network with memory overrides this method and
+    /// [`ActionValues::state_width`]; the other methods for memory follow from the two.
+    fn values_from(&self, obs: Self::Obs, _state: &mut PolicyState) -> Tensor<2> {
+        self.values(obs)
+    }
+
+    /// [`ActionValues::best`] with what the network remembers, which it replaces.
+    fn best_from(&self, obs: Self::Obs, state: &mut PolicyState) -> (Tensor<2>, Tensor<1>) {
+        if self.state_width() == 0 {
+            return self.best(obs);
+        }
+        let legal = self.action_mask(&obs);
+        best_of(self.values_from(obs, state), legal)
+    }
+
+    /// [`ActionValues::values_of`] for the rows of sequences.
+    fn values_of_sequences(&self, obs: Self::Obs, action: Tensor<2>, sequences: &Sequences) -> Tensor<1> {
+        let values = sequences.steps(|rows, before| {
+            let mut state = PolicyState { numbers: Some(before) };
+            let values = self.values_from(rows_in(&obs, rows, &sequences.starts), &mut state);
+            (values, state.numbers.expect("a network with memory leaves a state"))
+        });
+        Tensor::cat(values, 0).gather(1, action.int()).squeeze_dim(1)
+    }
+
+    /// `[n_rows, state_width]`: what the network remembers after each row of sequences.
+    fn states_of_sequences(&self, obs: Self::Obs, sequences: &Sequences) -> Tensor<2> {
+        let states = sequences.steps(|rows, before| {
+            let mut state = PolicyState { numbers: Some(before) };
+            self.values_from(rows_in(&obs, rows, &sequences.starts), &mut state);
+            let after = state.numbers.expect("a network with memory leaves a state");
+            (after.clone(), after)
+        });
+        Tensor::cat(states, 0)
+    }
+
+    /// [`ActionValues::gradient`] of [`ActionValues::values_of_sequences`].
+    fn gradient_of_sequences(
+        &self,
+        _obs: &Self::Obs,
+        _action: &Tensor<2>,
+        _sequences: &Sequences,
+        _by: &mut ByResults<'_, 1>,
+    ) -> Option<Vec<f32>> {
         None
     }
 
@@ -467,8 +518,16 @@ impl<N: ActionValues> Policy for Greedy<N> {
         NoiseSpec { width: 0, distribution: NoiseDistribution::Uniform, resample_every: 1 }
     }
 
-    fn act(&self, obs: N::Obs, _explore: Explore) -> (Tensor<2>, ()) {
-        let (choice, value) = self.0.best(obs);
+    fn act(&self, obs: N::Obs, explore: Explore) -> (Tensor<2>, ()) {
+        self.act_from(obs, &mut PolicyState::default(), explore)
+    }
+
+    fn state_width(&self) -> usize {
+        self.0.state_width()
+    }
+
+    fn act_from(&self, obs: N::Obs, state: &mut PolicyState, _explore: Explore) -> (Tensor<2>, ()) {
+        let (choice, value) = self.0.best_from(obs, state);
         // A value that is no number is that of no action: NaN stays NaN.
         (choice + (value.clone() - value).unsqueeze_dim(1), ())
     }
@@ -484,6 +543,18 @@ impl<N: ActionValues> Policy for Greedy<N> {
     fn exported(&self) -> Option<ExportedPolicy> {
         self.0.exported()
     }
+}
+
+/// The legal column with the largest number, and that number.
+fn best_of(values: Tensor<2>, legal: Option<Tensor<2>>) -> (Tensor<2>, Tensor<1>) {
+    let choice = largest(values.clone(), legal);
+    let value = values.gather(1, choice.clone()).squeeze_dim(1);
+    (choice.float(), value)
+}
+
+/// These rows of `obs`; `like` is where indices are.
+fn rows_in<O: Rows>(obs: &O, rows: Range<usize>, like: &Tensor<1>) -> O {
+    obs.select(Tensor::arange(rows.start as i64..rows.end as i64, &like.device()))
 }
 
 /// `[n_rows, 1]`: the legal column with the largest number, the first one if numbers are equal.

@@ -107,7 +107,8 @@ impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
     }
 }
 
-/// Implements [`Rows`] for a struct, field by field. The crate depends on `burn`. Methods behind the fields replace the default ones.
+/// Implements [`Rows`] for a struct, field by field. The crate depends on `burn`. Methods behind the fields replace the default ones. Fields in
+/// brackets describe all rows together: what selects or joins rows sets them to their default.
 ///
 /// ```
 /// use brasa_core::{Obs, Rows, rows_by_field};
@@ -129,7 +130,7 @@ impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
 /// ```
 #[macro_export]
 macro_rules! rows_by_field {
-    ([$($generics:tt)*] $name:ty { $first:ident $(, $field:ident)* $(,)? } $($methods:tt)*) => {
+    ([$($generics:tt)*] $name:ty { $first:ident $(, $field:ident)* $(, [$whole:ident])? $(,)? } $($methods:tt)*) => {
         impl<$($generics)*> $crate::Rows for $name {
             fn n_rows(&self) -> usize {
                 $crate::Rows::n_rows(&self.$first)
@@ -143,6 +144,7 @@ macro_rules! rows_by_field {
                 Self {
                     $first: $crate::Rows::zeroed(&self.$first, n_rows, device),
                     $($field: $crate::Rows::zeroed(&self.$field, n_rows, device),)*
+                    $($whole: Default::default(),)?
                 }
             }
 
@@ -150,12 +152,14 @@ macro_rules! rows_by_field {
                 Self {
                     $($field: $crate::Rows::select(&self.$field, indices.clone()),)*
                     $first: $crate::Rows::select(&self.$first, indices),
+                    $($whole: Default::default(),)?
                 }
             }
 
             fn assign(&mut self, range: ::std::ops::Range<usize>, rows: Self) {
                 $($crate::Rows::assign(&mut self.$field, range.clone(), rows.$field);)*
                 $crate::Rows::assign(&mut self.$first, range, rows.$first);
+                $(self.$whole = Default::default();)?
             }
 
             fn cat(parts: Vec<Self>) -> Self {
@@ -165,13 +169,18 @@ macro_rules! rows_by_field {
                     $first.push(part.$first);
                     $($field.push(part.$field);)*
                 }
-                Self { $first: $crate::Rows::cat($first), $($field: $crate::Rows::cat($field),)* }
+                Self {
+                    $first: $crate::Rows::cat($first),
+                    $($field: $crate::Rows::cat($field),)*
+                    $($whole: Default::default(),)?
+                }
             }
 
             fn mask_where(self, mask: &::burn::tensor::Tensor<1, ::burn::tensor::Bool>, other: Self) -> Self {
                 Self {
                     $first: $crate::Rows::mask_where(self.$first, mask, other.$first),
                     $($field: $crate::Rows::mask_where(self.$field, mask, other.$field),)*
+                    $($whole: Default::default(),)?
                 }
             }
 

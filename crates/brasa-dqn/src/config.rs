@@ -36,6 +36,9 @@ pub struct DqnConfig {
     /// Whether the online network chooses the next action and the target network evaluates it (van Hasselt et al.
     /// 2016). Default on: the maximum over one network overestimates.
     pub double: bool,
+    /// Whether values are those of returns that are compressed (Pohlen et al. 2018), which R2D2 uses in place of clipped rewards. Default off. See
+    /// [`rescaled`](crate::rescaled).
+    pub rescale: bool,
     /// Step size of the optimizer. Default 1e-4.
     pub learning_rate: Schedule,
     /// Probability of a random action, over the first `exploration_fraction` of the run, then constant. Default linear
@@ -124,6 +127,7 @@ impl Default for DqnConfig {
             target_update_interval: 2500,
             target_update_within_episode: false,
             double: true,
+            rescale: false,
             learning_rate: Schedule::Constant(1e-4),
             epsilon: Schedule::linear(1.0, 0.05),
             exploration_fraction: 0.1,

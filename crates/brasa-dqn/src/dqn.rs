@@ -1,12 +1,12 @@
 //! The learner.
 
-use brasa_buffers::Transitions;
+use brasa_buffers::{BurnIn, ReplayedSequences, Transitions};
 use brasa_core::env::{EnvError, EnvSpec, field};
-use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, Progress};
+use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, PolicyState, Progress, Rows, Sequences};
 use brasa_kernels::LossData;
 use brasa_nn::{
     Changing, Clip, Data, Held, Learned, ParamsError, Persist, Recordable, Recordings, Saved, Step, Trainable, Update,
-    ValuesOfChoices, weights,
+    ValuesOfChoices, check_memory, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -25,6 +25,11 @@ use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
 ///   only
 /// - `L = mean(w huber(Q(s, a) - y))`, with the importance weights `w` of prioritized replay, 1 without it; summed over
 ///   learners if the network holds several independent ones ([`ActionValues::n_learners`])
+///
+/// A network that remembers learns from sequences (Kapturowski et al. 2019): both networks compute what they remember behind the burn-in, and
+/// from there the value of each step and that of the observation behind it, each with what was remembered there.
+///
+/// With `rescale`, `y = h(r + discount h^-1(Q^t(s', a')))` with `h(x) = sign(x) (sqrt(|x| + 1) - 1) + x / 1000` (Pohlen et al. 2018).
 ///
 /// Choices that the papers leave open:
 /// - the loss is the Huber loss, and the gradient norm of each learner is clipped (Stable-Baselines3);
@@ -66,6 +71,7 @@ impl<N: ActionValues + Module> Dqn<N> {
     /// [`DqnError`] if a setting is invalid.
     pub fn new(network: N, config: DqnConfig) -> Result<Self, DqnError> {
         config.validate()?;
+        check_memory(network.state_width(), config.accumulation_steps, None)?;
         let target = Held::new(network.valid());
         let online = Trainable::new(network, config.optimizer)?.in_parts(config.accumulation_steps);
         let (clock, recordings) = (EpisodeClock::default(), Recordings::default());
@@ -100,16 +106,30 @@ impl<N: ActionValues + Module> Dqn<N> {
         }
     }
 
-    /// The targets, `[n_rows]`, detached.
-    fn td_target(&self, batch: &Transitions<N::Obs, Tensor<2>>) -> Tensor<1> {
-        let next_value = match self.config.double {
-            true => {
-                let choice = self.online.plain().best(batch.next_obs.clone()).0;
-                self.target().values_of(batch.next_obs.clone(), choice)
-            }
-            false => self.target().best(batch.next_obs.clone()).1,
+    /// The targets, `[n_rows]`, detached. `burn_in` are the steps before those of a batch of sequences.
+    fn td_target(&self, batch: &Transitions<N::Obs, Tensor<2>>, burn_in: Option<&BurnIn<N::Obs>>) -> Tensor<1> {
+        let (online, target) = (self.online.plain(), self.target());
+        let before = |network: &N| match &batch.sequences {
+            Some(replayed) => before_next(network, batch, replayed, burn_in),
+            None => PolicyState::default(),
         };
-        td_target(batch.reward.clone(), batch.discount.clone(), next_value)
+        let next_value = match (self.config.double, &batch.sequences) {
+            (false, _) => target.best_from(batch.next_obs.clone(), &mut before(target)).1,
+            (true, None) => {
+                let choice = online.best(batch.next_obs.clone()).0;
+                target.values_of(batch.next_obs.clone(), choice)
+            }
+            (true, Some(_)) => {
+                let choice = online.best_from(batch.next_obs.clone(), &mut before(online)).0;
+                let values = target.values_from(batch.next_obs.clone(), &mut before(target));
+                values.gather(1, choice.int()).squeeze_dim(1)
+            }
+        };
+        let (reward, discount) = (batch.reward.clone(), batch.discount.clone());
+        match self.config.rescale {
+            true => rescaled(td_target(reward, discount, unscaled(next_value))),
+            false => td_target(reward, discount, next_value),
+        }
     }
 
     /// Whether the target is updated after update number `self.updates`.
@@ -125,8 +145,17 @@ impl<N: ActionValues + Module> Dqn<N> {
         step: Step,
         is_due: bool,
     ) -> (Learned<1, 2>, Tensor<1>) {
-        let target = self.td_target(batch);
-        let forward = ValuesOfChoices { obs: &batch.obs, action: &batch.action };
+        let (burn_in, learned) = match &batch.sequences {
+            Some(_) => batch.clone().burned_in(),
+            None => (None, batch.clone()),
+        };
+        let batch = &learned;
+        let target = self.td_target(batch, burn_in.as_ref());
+        let sequences = batch.sequences.as_ref().map(|replayed| {
+            let state = before_first(self.online.plain(), replayed, burn_in.as_ref());
+            Sequences { state, starts: replayed.steps.starts.clone() }
+        });
+        let forward = ValuesOfChoices { obs: &batch.obs, action: &batch.action, sequences: sequences.as_ref() };
         let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
         let learned = self.online.learn(&forward, data, &Huber, step, |_| true);
         if is_due {
@@ -157,7 +186,11 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
             learning_rates: &[Some(learning_rate), None],
             variant: u32::from(is_due),
         };
-        let (learned, target) = self.replayed(update, |dqn, batch, _| dqn.compute(&batch, step, is_due));
+        let (learned, target) = match update.batch.sequences {
+            // A recording takes rows that stand alone.
+            Some(_) => self.compute(&update.batch, step, is_due),
+            None => self.replayed(update, |dqn, batch, _| dqn.compute(&batch, step, is_due)),
+        };
 
         let mut metrics = Metrics::default();
         metrics.push("train/learning_rate", learning_rate);
@@ -243,6 +276,58 @@ impl<N: ActionValues + Module> Persist for Dqn<N> {
         Ok(())
     }
 }
+
+/// `[n_sequences, state_width]`: what `network` remembers before the steps to learn from.
+fn before_first<N: ActionValues>(
+    network: &N,
+    replayed: &ReplayedSequences,
+    burn_in: Option<&BurnIn<N::Obs>>,
+) -> Tensor<2> {
+    let Some(BurnIn { obs, steps }) = burn_in else { return replayed.steps.state.clone() };
+    let ([n_rows], [n, _]) = (steps.starts.dims(), steps.state.dims());
+    network.states_of_sequences(obs.clone(), steps).slice(n_rows - n..n_rows)
+}
+
+/// What `network` remembers before the next observation of each row.
+fn before_next<N: ActionValues>(
+    network: &N,
+    batch: &Transitions<N::Obs, Tensor<2>>,
+    replayed: &ReplayedSequences,
+    burn_in: Option<&BurnIn<N::Obs>>,
+) -> PolicyState {
+    let state = before_first(network, replayed, burn_in);
+    let steps = Sequences { state, starts: replayed.steps.starts.clone() };
+    let states = network.states_of_sequences(batch.obs.clone(), &steps);
+    PolicyState { numbers: Some(Rows::select(&states, replayed.last.clone())) }
+}
+
+/// `h(x) = sign(x) (sqrt(|x| + 1) - 1) + SLOPE x`: returns that a network can represent together, however large.
+///
+/// ```
+/// use brasa_dqn::{rescaled, unscaled};
+/// use burn::tensor::Tensor;
+///
+/// let returns = Tensor::<1>::from_floats([-99.0, 0.0, 3.0], &brasa_device::open_named("cpu")?);
+/// let values = rescaled(returns);
+/// assert_eq!(brasa_core::read_back(values.clone()), [-9.099, 0.0, 1.003]);
+/// let back = brasa_core::read_back(unscaled(values));
+/// assert!(back.iter().zip([-99.0, 0.0, 3.0]).all(|(x, y)| (x - y).abs() < 1e-3));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
+pub fn rescaled(x: Tensor<1>) -> Tensor<1> {
+    x.clone().sign() * ((x.clone().abs() + 1.0).sqrt() - 1.0) + x * SLOPE
+}
+
+/// The inverse of [`rescaled`].
+pub fn unscaled(x: Tensor<1>) -> Tensor<1> {
+    // The quotient in place of a difference of numbers near 1, divided by the slope.
+    let sum = x.clone().abs() + (1.0 + SLOPE);
+    let root = (sum.clone() * (4.0 * SLOPE) + 1.0).sqrt() + 1.0;
+    x.sign() * ((sum * 2.0 / root).square() - 1.0)
+}
+
+/// The slope of [`rescaled`] where returns are large, so that it has an inverse.
+const SLOPE: f32 = 1e-3;
 
 /// `r + discount Q^t(s', a')` for the chosen next action `a'`.
 ///

@@ -1,7 +1,9 @@
 //! The epsilon-greedy policy.
 
 use brasa_core::export::ExportedPolicy;
-use brasa_core::{ActionValues, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Policy, RandomWarmup};
+use brasa_core::{
+    ActionValues, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Policy, PolicyState, RandomWarmup,
+};
 use burn::tensor::Tensor;
 
 /// Takes the action with the highest value, and with probability `epsilon` a random legal action.
@@ -61,11 +63,19 @@ impl<N: ActionValues> Policy for EpsilonGreedy<N> {
     }
 
     fn act(&self, obs: N::Obs, explore: Explore) -> (Tensor<2>, ()) {
-        let Explore::Sample(noise) = explore else { return (self.network.best(obs).0, ()) };
+        self.act_from(obs, &mut PolicyState::default(), explore)
+    }
+
+    fn state_width(&self) -> usize {
+        self.network.state_width()
+    }
+
+    fn act_from(&self, obs: N::Obs, state: &mut PolicyState, explore: Explore) -> (Tensor<2>, ()) {
+        let Explore::Sample(noise) = explore else { return (self.network.best_from(obs, state).0, ()) };
         let n_rows = noise.dims()[0];
         let explores = noise.clone().slice([0..n_rows, 0..1]).lower_scalar(self.epsilon);
         let any = self.network.random_action(&obs, self.random_action_noise(noise));
-        (self.network.best(obs).0.mask_where(explores, any), ())
+        (self.network.best_from(obs, state).0.mask_where(explores, any), ())
     }
 
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {

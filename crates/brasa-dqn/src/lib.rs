@@ -24,6 +24,7 @@
 //!     next_obs: Obs::new(Tensor::zeros([4, 2], &device)),
 //!     discount: Tensor::full([4], 0.98, &device),
 //!     weight: None,
+//!     sequences: None,
 //!     rows: Tensor::arange(0..4, &device),
 //! };
 //! let metrics = learner.update(batch, Progress::new(0, 1)).read()?;
@@ -38,5 +39,5 @@ mod dqn;
 mod epsilon_greedy;
 
 pub use config::{DqnConfig, DqnError, EpisodeClock, GreedyRamp};
-pub use dqn::{Dqn, Huber, td_target};
+pub use dqn::{Dqn, Huber, rescaled, td_target, unscaled};
 pub use epsilon_greedy::EpsilonGreedy;

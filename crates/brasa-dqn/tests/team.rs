@@ -57,6 +57,7 @@ fn team_batch(rng: &mut EnvRng) -> Transitions<TeamObs, Tensor<2>> {
         next_obs,
         discount: noise(n, 1, rng).squeeze_dim(1).greater_elem(0.2).float() * 0.9,
         weight: None,
+        sequences: None,
         rows: Tensor::<1, Int>::arange(0..n as i64, &device()),
     }
 }
@@ -74,6 +75,7 @@ fn share(batch: &Transitions<TeamObs, Tensor<2>>, agent: usize) -> Transitions<T
         next_obs: obs(&batch.next_obs),
         discount: column(&batch.discount),
         weight: None,
+        sequences: None,
         rows: rows.clone(),
     }
 }
@@ -82,7 +84,16 @@ fn share(batch: &Transitions<TeamObs, Tensor<2>>, agent: usize) -> Transitions<T
 fn flat(batch: Transitions<TeamObs, Tensor<2>>) -> Transitions<Obs, Tensor<2>> {
     let obs = |obs: &TeamObs| Obs { values: obs.rows(), mask: obs.legal() };
     let Transitions { action, reward, discount, weight, rows, .. } = batch;
-    Transitions { obs: obs(&batch.obs), next_obs: obs(&batch.next_obs), action, reward, discount, weight, rows }
+    Transitions {
+        obs: obs(&batch.obs),
+        next_obs: obs(&batch.next_obs),
+        action,
+        reward,
+        discount,
+        weight,
+        rows,
+        sequences: None,
+    }
 }
 
 fn spaces() -> (Space, Space) {
@@ -299,6 +310,7 @@ fn v13_double_targets_are_those_worked_out_by_hand() {
             next_obs: obs(&mask),
             discount: vector(&[0.5, 0.5], &device()),
             weight: None,
+            sequences: None,
             rows: Tensor::<1, Int>::arange(0..2, &device()),
         };
         learner.update(batch, Progress::new(0, 1));

@@ -605,6 +605,30 @@ where
     fn gradient(&self, obs: &Self::Obs, action: &Tensor<2>, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
         self.0.gradient(obs, action, by)
     }
+    fn state_width(&self) -> usize {
+        self.0.state_width()
+    }
+    fn values_from(&self, obs: Self::Obs, state: &mut PolicyState) -> Tensor<2> {
+        self.0.values_from(obs, state)
+    }
+    fn best_from(&self, obs: Self::Obs, state: &mut PolicyState) -> (Tensor<2>, Tensor<1>) {
+        self.0.best_from(obs, state)
+    }
+    fn values_of_sequences(&self, obs: Self::Obs, action: Tensor<2>, sequences: &Sequences) -> Tensor<1> {
+        self.0.values_of_sequences(obs, action, sequences)
+    }
+    fn states_of_sequences(&self, obs: Self::Obs, sequences: &Sequences) -> Tensor<2> {
+        self.0.states_of_sequences(obs, sequences)
+    }
+    fn gradient_of_sequences(
+        &self,
+        obs: &Self::Obs,
+        action: &Tensor<2>,
+        sequences: &Sequences,
+        by: &mut ByResults<'_, 1>,
+    ) -> Option<Vec<f32>> {
+        self.0.gradient_of_sequences(obs, action, sequences, by)
+    }
     fn random_action_width(&self) -> usize {
         self.0.random_action_width()
     }

@@ -31,28 +31,32 @@ impl Branches {
     }
 
     /// The gradient of the parameters of the body, then of both branches, from the derivatives of a loss by the results of the last
-    /// [`Branches::forward`], whose input was `x`.
-    pub fn backward(&self, x: &[f32], by_results: [&[f32]; 2]) -> Vec<f32> {
-        self.backward_apart([x, x], by_results)
+    /// [`Branches::forward`], whose input was `x`; and the derivative by `x`.
+    pub fn backward(&self, x: &[f32], by_results: [&[f32]; 2], by_x: Option<&mut Vec<f32>>) -> Vec<f32> {
+        self.backward_to([x, x], by_results, by_x)
     }
 
-    /// [`Branches::backward`] after [`Branches::forward_apart`].
-    pub fn backward_apart(&self, [x, other]: [&[f32]; 2], by_results: [&[f32]; 2]) -> Vec<f32> {
+    /// The gradient of [`Branches::backward`] after [`Branches::forward_apart`].
+    pub fn backward_apart(&self, inputs: [&[f32]; 2], by_results: [&[f32]; 2]) -> Vec<f32> {
+        self.backward_to(inputs, by_results, None)
+    }
+
+    fn backward_to(&self, [x, other]: [&[f32]; 2], by_results: [&[f32]; 2], by_x: Option<&mut Vec<f32>>) -> Vec<f32> {
         let Self { body, branches } = self;
         let (n_body, features) = (body.n_params(), body.results(x));
         let features = [features, if n_body == 0 { other } else { features }];
         let mut gradient = vec![0.0; n_body + branches.iter().map(HostMlp::n_params).sum::<usize>()];
         let (of_body, mut of_branches) = gradient.split_at_mut(n_body);
         let mut by_features: [Vec<f32>; 2] = [Vec::new(), Vec::new()];
-        let results = features.into_iter().zip(by_results);
+        let (results, wants) = (features.into_iter().zip(by_results), n_body > 0 || by_x.is_some());
         for ((branch, (features, by_results)), by_features) in branches.iter().zip(results).zip(&mut by_features) {
             let own = of_branches.split_off_mut(..branch.n_params());
-            branch.backward(features, by_results, own, (n_body > 0).then_some(by_features));
+            branch.backward(features, by_results, own, wants.then_some(by_features));
         }
-        if n_body > 0 {
+        if wants {
             let [mut sum, other] = by_features;
             sum.iter_mut().zip(other).for_each(|(sum, x)| *sum += x);
-            body.backward(x, &sum, Some(of_body), None);
+            body.backward(x, &sum, Some(of_body), by_x);
         }
         gradient
     }

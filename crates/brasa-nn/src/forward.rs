@@ -131,7 +131,7 @@ impl<M: ActorCritic> Forward<M, 3> for EvaluatedActions<'_, M::Obs, M::Action> {
 /// let device = brasa_device::open_named("cpu")?;
 /// let mut trainable = Trainable::new(q_network(&device.clone().autodiff())?, AdamConfig::default())?;
 /// let (obs, action) = (observed(&device), Tensor::from_floats([[0.0], [2.0]], &device));
-/// let forward = ValuesOfChoices { obs: &obs, action: &action };
+/// let forward = ValuesOfChoices { obs: &obs, action: &action, sequences: None };
 /// let data = Data::new([LossData::Constant(1.0)]);
 /// // `Square` is half the squared distance of the value to the target.
 /// let mut step = || trainable.learn(&forward, data, &Square, Step::new(1e-2, None), |_| true);
@@ -145,6 +145,8 @@ pub struct ValuesOfChoices<'a, O> {
     pub obs: &'a O,
     /// The actions, `[n_rows, 1]`.
     pub action: &'a Tensor<2>,
+    /// How a network that remembers came to them; `None` for rows that stand alone.
+    pub sequences: Option<&'a Sequences>,
 }
 
 impl<M: ActionValues> Forward<M, 1> for ValuesOfChoices<'_, M::Obs> {
@@ -153,19 +155,28 @@ impl<M: ActionValues> Forward<M, 1> for ValuesOfChoices<'_, M::Obs> {
     }
 
     fn recorded(&self, network: &M, part: &Part) -> [Tensor<1>; 1] {
-        [network.values_of(part.of(self.obs).into_owned(), part.of(self.action).into_owned())]
+        let (obs, action) = (part.of(self.obs).into_owned(), part.of(self.action).into_owned());
+        [match self.sequences {
+            Some(sequences) => network.values_of_sequences(obs, action, sequences),
+            None => network.values_of(obs, action),
+        }]
     }
 
     fn gradient(&self, network: &M, part: &Part, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
-        network.gradient(&part.of(self.obs), &part.of(self.action), by)
+        let (obs, action) = (part.of(self.obs), part.of(self.action));
+        match self.sequences {
+            Some(sequences) => network.gradient_of_sequences(&obs, &action, sequences, by),
+            None => network.gradient(&obs, &action, by),
+        }
     }
 
     fn n_groups(&self, network: &M, _: &Part, _: usize) -> usize {
         network.n_learners()
     }
 
+    /// Sequences are not taken apart.
     fn unit(&self, network: &M) -> usize {
-        network.n_learners()
+        if self.sequences.is_some() { self.action.n_rows().max(1) } else { network.n_learners() }
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{Copied, Forward, Part, Step, Trainable};
 /// let (obs, action) = (observed(&device), Tensor::from_floats([[0.0], [2.0]], &device));
 /// // A column of targets, one target for each row.
 /// let target = Tensor::from_floats([1.0, -1.0], &device);
-/// let (forward, data) = (ValuesOfChoices { obs: &obs, action: &action }, Data::new([LossData::Rows(&target)]));
+/// let (forward, data) = (ValuesOfChoices { obs: &obs, action: &action, sequences: None }, Data::new([LossData::Rows(&target)]));
 /// let mut step = || trainable.learn(&forward, data, &Square, Step::new(1e-2, None), |_| true);
 /// let losses: Vec<f64> = (0..100).map(|_| step().reports.read(0)).collect();
 /// assert!(losses[99] < 0.1 * losses[0]);
@@ -215,7 +215,7 @@ impl<const R: usize> Reports<R> {
 /// let mut trainable = Trainable::new(q_network(&device.clone().autodiff())?, AdamConfig::default())?;
 /// let (obs, action) = (observed(&device), Tensor::from_floats([[0.0], [2.0]], &device));
 /// let values = read_back(trainable.plain().values_of(obs.clone(), action.clone()));
-/// let forward = ValuesOfChoices { obs: &obs, action: &action };
+/// let forward = ValuesOfChoices { obs: &obs, action: &action, sequences: None };
 /// let target = LossData::Constant(0.0);
 /// let learned: Learned<1, 1> =
 ///     trainable.learn(&forward, Data::new([target]), &Square, Step::new(1e-2, None), |_| true);
@@ -324,7 +324,7 @@ impl<M: Module> Trainable<M> {
     /// let target = Tensor::from_floats([1.0, -1.0], &device);
     /// let mut loss = f64::INFINITY;
     /// for _ in 0..200 {
-    ///     let forward = ValuesOfChoices { obs: &obs, action: &action };
+    ///     let forward = ValuesOfChoices { obs: &obs, action: &action, sequences: None };
     ///     let data = Data::new([LossData::Rows(&target)]);
     ///     let learned = trainable.learn(&forward, data, &Square, Step::new(1e-2, None), |_| true);
     ///     loss = learned.reports.read(0);

@@ -110,6 +110,56 @@ impl QNetwork {
         let value = config.dueling.then(|| Linear::new(width, 1, config.init, device, rng));
         Ok(Self { body, head, value, n_actions })
     }
+
+    /// The layers, behind others.
+    pub(crate) fn export(&self, layers: &mut Layers) {
+        layers.mlp(&self.body);
+        match &self.value {
+            None => layers.linear(&self.head),
+            Some(value) => {
+                layers.dueling(self.head.inputs(), self.n_actions, self.head.numbers(), value.numbers());
+            }
+        }
+    }
+
+    /// The gradient of a loss of the values of `actions` in the rows `x`, in the memory of the CPU; and the derivative by `x`.
+    pub(crate) fn gradient_of_rows(
+        &self,
+        x: &[f32],
+        actions: &[f32],
+        by: &mut ByResults<'_, 1>,
+        by_x: Option<&mut Vec<f32>>,
+    ) -> Option<Vec<f32>> {
+        let (n_rows, n) = (actions.len(), self.n_actions);
+        if n_rows == 0 {
+            return None;
+        }
+        let chosen = |row: usize| row * n + actions[row] as usize;
+        let Some(value) = &self.value else {
+            let mut network = self.body.on_host([&self.head])?;
+            let values = network.forward(x, n_rows);
+            let [by_chosen] = by([&(0..n_rows).map(|row| values[chosen(row)]).collect::<Vec<_>>()])?;
+            let mut by_values = vec![0.0; values.len()];
+            by_chosen.iter().enumerate().for_each(|(row, x)| by_values[chosen(row)] = *x);
+            let mut gradient = vec![0.0; network.n_params()];
+            network.backward(x, &by_values, Some(&mut gradient), by_x);
+            return Some(gradient);
+        };
+        let mut branches = [HostMlp::default(), HostMlp::default()];
+        self.head.push_to(&mut branches[0], None)?;
+        value.push_to(&mut branches[1], None)?;
+        let mut networks = Branches { body: self.body.on_host([])?, branches };
+        let [advantages, values] = networks.forward(x, n_rows);
+        let of_row = |row: usize| {
+            let mean = advantages[row * n..(row + 1) * n].iter().sum::<f32>() / n as f32;
+            values[row] + advantages[chosen(row)] - mean
+        };
+        let [by_chosen] = by([&(0..n_rows).map(of_row).collect::<Vec<_>>()])?;
+        let mut by_advantages: Vec<f32> =
+            by_chosen.iter().flat_map(|x| std::iter::repeat_n(-x / n as f32, n)).collect();
+        by_chosen.iter().enumerate().for_each(|(row, x)| by_advantages[chosen(row)] += x);
+        Some(networks.backward(x, [&by_advantages, &by_chosen], by_x))
+    }
 }
 
 impl ActionValues for QNetwork {
@@ -136,13 +186,7 @@ impl ActionValues for QNetwork {
 
     fn exported(&self) -> Option<ExportedPolicy> {
         let mut layers = Layers::default();
-        layers.mlp(&self.body);
-        match &self.value {
-            None => layers.linear(&self.head),
-            Some(value) => {
-                layers.dueling(self.head.inputs(), self.n_actions, self.head.numbers(), value.numbers());
-            }
-        }
+        self.export(&mut layers);
         Some(layers.policy(1, Output::Choice { heads: vec![self.n_actions] }))
     }
 
@@ -162,35 +206,6 @@ impl ActionValues for QNetwork {
     }
 
     fn gradient(&self, obs: &Obs, action: &Tensor<2>, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
-        let (obs, actions) = (HostTensor::of(&obs.values)?, HostTensor::of(action)?);
-        let (n_rows, n) = (actions.len(), self.n_actions);
-        if n_rows == 0 {
-            return None;
-        }
-        let chosen = |row: usize| row * n + actions[row] as usize;
-        let Some(value) = &self.value else {
-            let mut network = self.body.on_host([&self.head])?;
-            let values = network.forward(&obs, n_rows);
-            let [by_chosen] = by([&(0..n_rows).map(|row| values[chosen(row)]).collect::<Vec<_>>()])?;
-            let mut by_values = vec![0.0; values.len()];
-            by_chosen.iter().enumerate().for_each(|(row, x)| by_values[chosen(row)] = *x);
-            let mut gradient = vec![0.0; network.n_params()];
-            network.backward(&obs, &by_values, Some(&mut gradient), None);
-            return Some(gradient);
-        };
-        let mut branches = [HostMlp::default(), HostMlp::default()];
-        self.head.push_to(&mut branches[0], None)?;
-        value.push_to(&mut branches[1], None)?;
-        let mut networks = Branches { body: self.body.on_host([])?, branches };
-        let [advantages, values] = networks.forward(&obs, n_rows);
-        let of_row = |row: usize| {
-            let mean = advantages[row * n..(row + 1) * n].iter().sum::<f32>() / n as f32;
-            values[row] + advantages[chosen(row)] - mean
-        };
-        let [by_chosen] = by([&(0..n_rows).map(of_row).collect::<Vec<_>>()])?;
-        let mut by_advantages: Vec<f32> =
-            by_chosen.iter().flat_map(|x| std::iter::repeat_n(-x / n as f32, n)).collect();
-        by_chosen.iter().enumerate().for_each(|(row, x)| by_advantages[chosen(row)] += x);
-        Some(networks.backward(&obs, [&by_advantages, &by_chosen]))
+        self.gradient_of_rows(&HostTensor::of(&obs.values)?, &HostTensor::of(action)?, by, None)
     }
 }

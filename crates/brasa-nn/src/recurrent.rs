@@ -110,6 +110,16 @@ impl Recurrent {
         Tensor::cat(outputs, 0)
     }
 
+    /// The states after all steps of `sequences`, `[n_rows, state_width]`.
+    pub(crate) fn states(&self, x: Tensor<2>, sequences: &Sequences) -> Tensor<2> {
+        let from_x = self.input.forward(x, None);
+        let states = sequences.steps(|rows, state| {
+            let (_, after) = self.cells(from_x.clone().slice(rows), state);
+            (after.clone(), after)
+        });
+        Tensor::cat(states, 0)
+    }
+
     /// One step from the products of inputs.
     fn cells(&self, from_x: Tensor<2>, state: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
         let ([n_rows, _], width) = (state.dims(), self.width());

@@ -238,7 +238,7 @@ impl Reparameterized for SquashedActor {
         let [mut by_mean, mut by_log_std] = [vec![0.0; n_rows * n], vec![0.0; n_rows * n]];
         let to = [&mut by_mean, &mut by_log_std].map(|numbers| HostColumnsMut { numbers, per_row: n });
         slopes.backward([&by_action], [&by_log_prob], to);
-        Some(networks.backward(&obs, [&by_mean, &by_log_std]))
+        Some(networks.backward(&obs, [&by_mean, &by_log_std], None))
     }
 }
 

@@ -8,8 +8,8 @@ use brasa_core::{
 };
 use brasa_nn::{
     ActorCriticConfig, DeterministicActor, DeterministicActorConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig,
-    QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentKind, SquashedActor,
-    SquashedActorConfig, StdKind, gradient_in_shards,
+    QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentKind, RecurrentQNetwork,
+    RecurrentQNetworkConfig, SquashedActor, SquashedActorConfig, StdKind, gradient_in_shards,
 };
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -262,6 +262,53 @@ fn of_q_networks() {
             assert_eq!(choice.into_data(), values.clone().argmax(1).float().into_data());
             assert_eq!(value.into_data(), values.max_dim(1).squeeze_dim::<1>(1).into_data());
         }
+    }
+}
+
+/// Sequences of three steps, of two rows. The tape also gives the results step by step, by which a network without own methods is computed.
+#[test]
+fn of_q_networks_that_remember() {
+    for (kind, encoder_hidden, dueling, hidden) in [
+        (RecurrentKind::Lstm, vec![], false, vec![5]),
+        (RecurrentKind::Gru, vec![4], true, vec![5]),
+        (RecurrentKind::Gru, vec![4], true, vec![]),
+        (RecurrentKind::Gru, vec![], false, vec![]),
+    ] {
+        let what = format!("{kind:?}, {encoder_hidden:?}, {hidden:?}, dueling: {dueling}");
+        let config = RecurrentQNetworkConfig { kind, width: 6, encoder_hidden, hidden, dueling, ..Default::default() };
+        let rng = &mut named_rng(3, "weights", 0);
+        let network = RecurrentQNetwork::new(&config, &obs_space(), &Space::Discrete(4), &device().autodiff(), rng);
+        let network = network.expect("valid");
+        let obs = Obs::new(tensor([6, 3], 0.2));
+        let action = Tensor::<2>::from_floats([[0.0], [3.0], [1.0], [2.0], [0.0], [1.0]], &device());
+        let sequences = Sequences {
+            state: tensor([2, network.state_width()], 0.9),
+            starts: Tensor::from_floats([0.0, 0.0, 0.0, 1.0, 0.0, 0.0], &device()),
+        };
+        let weights = tensor::<1>([6], 0.5);
+        let values = network.values_of_sequences(obs.clone(), action.clone(), &sequences);
+        let loss = (values.clone() * weights.clone()).sum();
+        let host = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<f32>>();
+        let analytic = network.valid().gradient_of_sequences(&obs, &action, &sequences, &mut |[now]| {
+            close(now, &host(values.clone().inner()), &what);
+            Some([host(weights.clone())])
+        });
+        close(&analytic.expect("it can"), &recorded(&loss, &network), &what);
+
+        let (plain, mut state, mut by_step) = (network.valid(), sequences.state.clone(), Vec::new());
+        let after = plain.states_of_sequences(obs.clone(), &sequences);
+        for step in 0..3 {
+            let rows = 2 * step..2 * step + 2;
+            let mut now = PolicyState { numbers: Some(state) };
+            now.end(&sequences.starts.clone().slice(rows.clone()));
+            let seen = Obs::new(obs.values.clone().slice(rows.clone()));
+            let all = plain.values_from(seen, &mut now);
+            by_step.extend(host(all.gather(1, action.clone().slice(rows.clone()).int()).squeeze_dim(1)));
+            state = now.numbers.expect("it remembers");
+            let flat = |states: Tensor<2>| states.into_data().iter::<f32>().collect::<Vec<f32>>();
+            close(&flat(after.clone().slice(rows)), &flat(state.clone()), &what);
+        }
+        close(&by_step, &host(values.inner()), &what);
     }
 }
 

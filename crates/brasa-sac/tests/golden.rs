@@ -155,6 +155,7 @@ fn batch(golden: &Golden, case: &Case, device: &Device) -> Transitions<Obs, Tens
         next_obs: Obs::new(matrix(&b.next_obs, golden.rows, device)),
         discount: vector(&discount, device),
         weight: None,
+        sequences: None,
         rows: Tensor::<1, Int>::arange(0..golden.rows as i64, device),
     }
 }

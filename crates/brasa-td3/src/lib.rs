@@ -25,6 +25,7 @@
 //!     next_obs: Obs::new(Tensor::zeros([4, 2], &device)),
 //!     discount: Tensor::full([4], 0.98, &device),
 //!     weight: None,
+//!     sequences: None,
 //!     rows: Tensor::arange(0..4, &device),
 //! };
 //! let metrics = learner.update(batch, Progress::new(0, 1)).read()?;

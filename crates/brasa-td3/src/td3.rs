@@ -432,6 +432,7 @@ mod tests {
             next_obs: Obs::new(Tensor::from_floats([[0.25], [-0.5], [0.75]], &device)),
             discount: Tensor::from_floats([0.99, 0.0, 0.99], &device),
             weight: None,
+            sequences: None,
             rows: Tensor::<1, Int>::arange(0..3, &device),
         }
     }

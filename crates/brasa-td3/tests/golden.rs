@@ -143,6 +143,7 @@ fn batch(b: &Batch, gamma: f64, device: &Device) -> Transitions<Obs, Tensor<2>> 
         next_obs: Obs::new(matrix(&b.next_obs, rows, device)),
         discount: vector(&discount, device),
         weight: None,
+        sequences: None,
         rows: Tensor::<1, Int>::arange(0..rows as i64, device),
     }
 }

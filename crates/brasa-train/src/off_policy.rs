@@ -6,8 +6,8 @@ use brasa_buffers::{Compact, ReplayBuffer, ReplayConfig, Transitions};
 use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, InvalidField, field, named_rng, whole};
 use brasa_core::{
-    Explore, Metrics, NoiseDistribution, NoiseSpec, Normalization, OffPolicyLearner, Policy, Progress, RandomWarmup,
-    Rows, StepBatch, VecEnv,
+    Explore, Metrics, NoiseDistribution, NoiseSpec, Normalization, OffPolicyLearner, Policy, PolicyState, Progress,
+    RandomWarmup, Rows, StepBatch, VecEnv,
 };
 use brasa_nn::{Persist, draw_noise};
 use brasa_shards::shard;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::evaluate::check_network;
 use crate::iteration::Tally;
 use crate::sharding::{SharedMoments, all_envs, own_seed};
-use crate::snapshot::take_over;
+use crate::snapshot::{take_over, with_state, without_state};
 use crate::{Checkpoint, Counters, Iteration, Run, StopToken, TrainError, Training, restore_learner, take_checkpoint};
 
 /// Settings of the off-policy loop. Defaults are those of SAC; DQN usually needs fewer and smaller updates
@@ -112,6 +112,8 @@ where
 {
     pub(crate) env: E,
     obs: E::Obs,
+    /// What the policy remembers.
+    state: PolicyState,
     held: Option<Held>,
     pub(crate) updates: Updates<E::Obs, E::Action, L>,
     pub(crate) tally: Tally,
@@ -207,11 +209,13 @@ where
             field::rule(can, "env", rule, std::any::type_name::<E::Obs>())?;
         }
         let (action, _) = policy.act(obs.clone(), Explore::Greedy);
-        let mut replay = ReplayBuffer::new(&config.replay, env.spec(), &obs, &action, learner.gamma(), &device)?;
+        let replay = ReplayBuffer::new(&config.replay, env.spec(), &obs, &action, learner.gamma(), &device)?;
+        let mut replay = replay.with_memory(policy.state_width())?;
         replay.begin(obs.clone());
+        let state = PolicyState::new(env.n_rows(), policy.state_width(), &device);
         let tally = Tally::new(Counters::begin(learner.gamma()));
         let updates = Updates { learner, replay, config, run };
-        Ok(Self { env, obs, held: None, updates, tally, device, moments, is_pipelined: false })
+        Ok(Self { env, obs, state, held: None, updates, tally, device, moments, is_pipelined: false })
     }
 
     /// Takes every vector step in another thread while the learner performs the updates that follow the step before: actions come from the
@@ -239,32 +243,38 @@ where
 
     /// Steps every environment once.
     pub(crate) fn collect(&mut self, policy: &L::Policy) -> Result<(), TrainError> {
-        let (action, in_env) = self.decide(policy);
+        let (before, action, in_env) = self.decide(policy);
         self.tally.clock.acted();
         let step = self.env.step(in_env)?;
         self.tally.clock.stepped(&self.env);
-        self.store(action, &step)
+        self.store(&before, action, &step)
     }
 
-    /// The actions of the next vector step: as stored, and as environments take them.
-    fn decide(&mut self, policy: &L::Policy) -> (E::Action, E::Action) {
+    /// The actions of the next vector step, as stored, and as environments take them; and what the policy remembered before.
+    fn decide(&mut self, policy: &L::Policy) -> (PolicyState, E::Action, E::Action) {
+        let before = self.state.clone();
         let obs = seen(self.obs.clone(), self.env.normalization().as_ref());
         let action = if self.tally.counters.env_steps < self.updates.config.learning_starts {
             let uniform = NoiseSpec { distribution: NoiseDistribution::Uniform, resample_every: 1, ..policy.noise() };
             let noise = self.noise(uniform);
+            if self.state.numbers.is_some() {
+                // A policy remembers what it has seen, whoever acts.
+                policy.act_from(obs.clone(), &mut self.state, Explore::Greedy);
+            }
             policy.random_action(obs, noise)
         } else {
             let noise = self.noise(policy.noise());
-            policy.act(obs, Explore::Sample(noise)).0
+            policy.act_from(obs, &mut self.state, Explore::Sample(noise)).0
         };
         let in_env = policy.to_env(action.clone());
-        (action, in_env)
+        (before, action, in_env)
     }
 
     /// Stores a vector step, whose updates are due then.
-    fn store(&mut self, action: E::Action, step: &StepBatch<E::Obs>) -> Result<(), TrainError> {
+    fn store(&mut self, before: &PolicyState, action: E::Action, step: &StepBatch<E::Obs>) -> Result<(), TrainError> {
         self.obs = step.obs.clone();
-        self.updates.replay.push(action, step)?;
+        self.updates.replay.push_from(before, action, step)?;
+        self.state.end_after(step);
         self.tally.counters.env_steps += all_envs(&self.env) as u64;
         self.tally.counters.step_to_learn_from = Some(step.successor.any_episode_end());
         Ok(())
@@ -274,7 +284,7 @@ where
     fn collect_and_learn(&mut self, latest: &mut Metrics) -> Result<(), TrainError> {
         let progress = Progress::new(self.tally.counters.env_steps, self.updates.run.total_env_steps);
         let policy = self.updates.learner.policy(progress);
-        let (action, in_env) = self.decide(&policy);
+        let (before, action, in_env) = self.decide(&policy);
         // The policy shares the weights: while it exists, an update must copy them.
         drop(policy);
         let block = self.due();
@@ -305,7 +315,7 @@ where
             }
         };
         self.tally.clock.join(clock);
-        self.store(action, &step?)
+        self.store(&before, action, &step?)
     }
 
     /// Noise for the next vector step. It is resampled every `resample_every` steps, and at the start of a block of updates.
@@ -494,13 +504,15 @@ where
     /// Includes the replay buffer if [`OffPolicyConfig::save_replay`] is set.
     fn checkpoint(&self) -> Checkpoint {
         let replay = if self.updates.config.save_replay { self.updates.replay.save() } else { Vec::new() };
-        take_checkpoint(&self.updates.learner, &self.tally.counters, self.env.obs_moments(), self.env.save(), replay)
+        let env = with_state(self.env.save(), &self.state);
+        take_checkpoint(&self.updates.learner, &self.tally.counters, self.env.obs_moments(), env, replay)
     }
 
     fn init_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
         let (obs, moments) =
             take_over(&mut self.env, &mut self.updates.learner, checkpoint, path, self.updates.run.seed)?;
         (self.obs, self.moments) = (obs, moments);
+        self.state = PolicyState::new(self.env.n_rows(), self.state.width(), &self.device);
         self.updates.replay.begin(self.obs.clone());
         Ok(())
     }
@@ -508,7 +520,10 @@ where
     fn restore(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), TrainError> {
         let counters = restore_learner(&mut self.updates.learner, checkpoint, path)?;
         counters.check(self.env.spec(), self.updates.learner.gamma(), path)?;
-        self.obs = self.env.load(&checkpoint.env)?;
+        let shape = [self.env.n_rows(), self.state.width()];
+        let (env, state) = without_state(&checkpoint.env, shape, &self.device, path)?;
+        self.obs = self.env.load(&env)?;
+        self.state = state;
         self.moments = SharedMoments::new(&mut self.env)?;
         match checkpoint.replay.is_empty() {
             true => self.updates.replay.begin(self.obs.clone()),

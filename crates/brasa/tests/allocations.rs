@@ -86,6 +86,7 @@ fn transitions(n: usize, n_obs: usize, action: Tensor<2>) -> Transitions<Obs, Te
         discount: Tensor::full([n], 0.99, &device()),
         next_obs: Obs::new(rows([n, n_obs])),
         weight: None,
+        sequences: None,
         rows: Tensor::arange(0..n as i64, &device()),
     }
 }

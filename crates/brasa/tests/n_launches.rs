@@ -95,6 +95,7 @@ fn batch(device: &Device, n_actions: usize) -> Transitions<Obs, Tensor<2>> {
         next_obs: Obs::new(tensor([ROWS, 3], 4, device)),
         discount: Tensor::full([ROWS], 0.99, device),
         weight: None,
+        sequences: None,
         rows: Tensor::<1, Int>::arange(0..ROWS as i64, device),
     }
 }

@@ -63,6 +63,7 @@ fn transitions(i: usize, n_actions: Option<usize>, device: &Device) -> Transitio
         next_obs: Obs::new(tensor([n, 3], stream + 3, device)),
         discount: Tensor::full([n], 0.99, device),
         weight: Some(tensor([n], stream + 4, device).abs()),
+        sequences: None,
         rows: Tensor::<1, Int>::arange(0..n as i64, device),
     }
 }
@@ -247,7 +248,7 @@ fn recorded_updates_equal_others() {
             };
             let Transitions { action, reward, discount, rows, .. } = batch;
             let (obs, next_obs) = (obs(batch.obs), obs(batch.next_obs));
-            Transitions { obs, next_obs, action, reward, discount, weight: None, rows }
+            Transitions { obs, next_obs, action, reward, discount, weight: None, rows, sequences: None }
         };
         run(learner, on, batch, Dqn::is_recorded, with_error)
     });

@@ -6,6 +6,7 @@ use brasa_device::DeviceError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::MOST_STEPS;
 use crate::Precision;
 
 /// Settings of a replay buffer.
@@ -36,6 +37,50 @@ pub struct ReplayConfig {
     pub on_host: bool,
     /// Prioritized sampling by TD error. Default off: uniform sampling.
     pub prioritized: Option<PrioritizedConfig>,
+    /// Sequences instead of single transitions, for a network that remembers, and only for one.
+    pub sequences: Option<SequenceConfig>,
+}
+
+/// Sequences of a replay buffer (Kapturowski et al. 2019). A sequence begins with what the policy remembered there, and goes on over the ends of
+/// episodes.
+///
+/// ```
+/// use brasa_buffers::{ReplayConfig, SequenceConfig};
+///
+/// let config: ReplayConfig = toml::from_str("sequences = { length = 20, burn_in = 10 }")?;
+/// assert_eq!(config.sequences, Some(SequenceConfig { length: 20, burn_in: 10, ..SequenceConfig::default() }));
+/// # Ok::<(), toml::de::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SequenceConfig {
+    /// Steps to learn from. Default 16. Gradients go back through so many steps.
+    pub length: usize,
+    /// Steps before them, from which a network computes what it remembers by now, without learning. Default 0: what the policy remembered
+    /// when it acted, which is outdated if the network has changed much since then.
+    pub burn_in: usize,
+    /// With priorities: the share of the greatest error of a sequence in its priority, 0 to 1; the rest is that of the mean error.
+    /// Default 0.9.
+    pub max_share: f64,
+}
+
+impl Default for SequenceConfig {
+    fn default() -> Self {
+        Self { length: 16, burn_in: 0, max_share: 0.9 }
+    }
+}
+
+impl SequenceConfig {
+    /// Sequences that have at least `batch_size` steps to learn from.
+    ///
+    /// ```
+    /// use brasa_buffers::SequenceConfig;
+    ///
+    /// assert_eq!(SequenceConfig::default().n_sequences(256), 16);
+    /// ```
+    pub fn n_sequences(&self, batch_size: usize) -> usize {
+        batch_size.div_ceil(self.length)
+    }
 }
 
 /// Settings of proportional prioritized replay (Schaul et al. 2016). Defaults are the paper's.
@@ -68,7 +113,14 @@ pub struct PrioritizedConfig {
 
 impl Default for ReplayConfig {
     fn default() -> Self {
-        Self { capacity: 1_000_000, n_step: 1, precision: Precision::F32, on_host: false, prioritized: None }
+        Self {
+            capacity: 1_000_000,
+            n_step: 1,
+            precision: Precision::F32,
+            on_host: false,
+            prioritized: None,
+            sequences: None,
+        }
     }
 }
 
@@ -145,6 +197,12 @@ impl ReplayConfig {
             let rule = "must have finite ends at a finite distance, `low` below `high`";
             field::rule(holds, "precision", rule, format!("{low} to {high}"))?;
         }
+        if let Some(SequenceConfig { length, burn_in, max_share }) = self.sequences {
+            field::at_least_one("length", length as u64)?;
+            field::at_most("length", length as u64, MOST_STEPS)?;
+            field::at_most("burn_in", burn_in as u64, MOST_STEPS)?;
+            field::share("max_share", max_share)?;
+        }
         self.prioritized.as_ref().map_or(Ok(()), PrioritizedConfig::validate)
     }
 }
@@ -190,6 +248,13 @@ mod tests {
         let prioritized = |config| ReplayConfig { prioritized: Some(config), ..ReplayConfig::default() };
         let zero = ReplayConfig { n_step: 0, ..ReplayConfig::default() };
         assert_eq!(text(zero), "`n_step` must be at least 1, got 0");
+        let sequences = |config| ReplayConfig { sequences: Some(config), ..ReplayConfig::default() };
+        let none = SequenceConfig { length: 0, ..SequenceConfig::default() };
+        assert_eq!(text(sequences(none)), "`length` must be at least 1, got 0");
+        let long = SequenceConfig { burn_in: 2000, ..SequenceConfig::default() };
+        assert!(text(sequences(long)).starts_with("`burn_in` must be at most 1000"));
+        let more = SequenceConfig { max_share: 1.5, ..SequenceConfig::default() };
+        assert!(text(sequences(more)).starts_with("`max_share` must be in [0, 1]"));
         let negative = PrioritizedConfig { alpha: -1.0, ..PrioritizedConfig::default() };
         assert_eq!(text(prioritized(negative)), "`alpha` must be finite and at least 0, got -1");
         for beta in [Schedule::from(7.0), Schedule::linear(0.4, 1.5)] {

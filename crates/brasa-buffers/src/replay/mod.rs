@@ -6,6 +6,7 @@ mod host;
 mod n_step;
 mod priorities;
 mod ring;
+mod sequences;
 mod state;
 
 use brasa_core::env::{EnvSpec, InvalidField, field};
@@ -20,12 +21,13 @@ use rand::Rng;
 use crate::compact::{Compact, Packed, Precision};
 use crate::truncations::Watch;
 pub use builder::{ReplayBuilder, Transition};
-pub use config::{BufferError, PrioritizedConfig, ReplayConfig};
+pub use config::{BufferError, PrioritizedConfig, ReplayConfig, SequenceConfig};
 use host::{fetch_rows, fetch_step};
-use n_step::NStepBatch;
+use n_step::{NStepBatch, Taken};
 pub use priorities::SumTree;
 use priorities::{Drawn, Priorities};
 use ring::Ring;
+pub use sequences::{BurnIn, ReplayedSequences};
 
 /// Stored transitions on a non-autodiff device; memory is allocated once.
 ///
@@ -88,6 +90,9 @@ pub struct ReplayBuffer<O, A> {
     ring: Ring,
     n_step: NStepBatch,
     priorities: Option<Priorities>,
+    sequences: Option<SequenceConfig>,
+    /// What the policy remembered before each step.
+    remembered: Option<Packed>,
     /// An example of one step, for its shape.
     like: (O, A),
     n_rows: usize,
@@ -152,13 +157,15 @@ pub struct Transitions<O, A> {
     pub next_obs: O,
     /// `[n]`: `gamma` to the power of the number of steps; 0 if the last one terminated the episode.
     pub discount: Tensor<1>,
-    /// `[n]`: importance-sampling weights, at most 1; `None` for uniform sampling.
+    /// `[n]`: importance-sampling weights, at most 1; `None` for uniform sampling. Those of sequences: see [`ReplayedSequences`].
     pub weight: Option<Tensor<1>>,
     /// `[n]`: indices of the transitions, for [`ReplayBuffer::set_priorities`], where the buffer is.
     pub rows: Tensor<1, Int>,
+    /// With [`ReplayConfig::sequences`]: the rows are consecutive steps. Rows that are selected stand alone.
+    pub sequences: Option<ReplayedSequences>,
 }
 
-rows_by_field!([O: Rows, A: Rows] Transitions<O, A> { obs, action, reward, next_obs, discount, weight, rows });
+rows_by_field!([O: Rows, A: Rows] Transitions<O, A> { obs, action, reward, next_obs, discount, weight, rows, [sequences] });
 
 impl<O, A> Transitions<O, A> {
     /// With the indices on the device of the rest. A buffer on the host has them there.
@@ -255,6 +262,8 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             ring: Ring::new(n_slots),
             n_step: NStepBatch::new([config.n_step, n_rows, n_slots], gamma, on_host, device),
             priorities,
+            sequences: config.sequences,
+            remembered: None,
             like: (obs.clone(), action.clone()),
             n_rows,
             n_agents,
@@ -450,8 +459,8 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.priorities.as_ref().map_or(0.0, |priorities| priorities.beta(share))
     }
 
-    /// Samples `batch_size` transitions with replacement, for a team per agent. With priorities, `beta` is the
-    /// exponent of the weights: see [`ReplayBuffer::beta`].
+    /// Samples `batch_size` transitions with replacement, for a team per agent; with [`ReplayConfig::sequences`] as many sequences as
+    /// [`SequenceConfig::n_sequences`] says. With priorities, `beta` is the exponent of the weights: see [`ReplayBuffer::beta`].
     ///
     /// # Panics
     /// If nothing is stored or `batch_size` is 0.
@@ -459,26 +468,49 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     pub fn sample(&self, batch_size: usize, beta: f64, rng: &mut (impl Rng + ?Sized)) -> Transitions<O, A> {
         assert!(self.n_transitions() > 0, "the replay buffer is empty: there is nothing to sample");
         assert!(batch_size > 0, "a batch needs a row, got a batch size of 0");
-        let (rows, weight) = match &self.priorities {
-            None => (Drawn::Host(self.draw(batch_size, rng)), None),
+        match &self.sequences {
+            None => {
+                let (rows, weight) = self.drawn(batch_size, beta, rng);
+                let taken = self.n_step.follow(&rows, &self.ring, &self.outcome);
+                self.transitions(taken, weight)
+            }
+            Some(config) => {
+                let (rows, weight) = self.drawn(config.n_sequences(batch_size), beta, rng);
+                self.sequences_from(config, &rows, weight)
+            }
+        }
+    }
+
+    /// Rows of starts, by priority or uniformly, and their weights.
+    fn drawn(&self, n: usize, beta: f64, rng: &mut (impl Rng + ?Sized)) -> (Drawn, Option<Tensor<1>>) {
+        match &self.priorities {
+            None => (Drawn::Host(self.draw(n, rng)), None),
             Some(priorities) => {
-                let (rows, weight) = priorities.sample(batch_size, beta, rng);
+                let (rows, weight) = priorities.sample(n, beta, rng);
                 (rows, Some(weight))
             }
-        };
-        let taken = self.n_step.follow(&rows, &self.ring, &self.outcome);
-        let uploaded = |numbers: Tensor<1>| match &self.run_device {
-            Some(device) => numbers.to_device(device),
-            None => numbers,
-        };
+        }
+    }
+
+    /// The transitions with these ends, on the device of the run.
+    fn transitions(&self, taken: Taken, weight: Option<Tensor<1>>) -> Transitions<O, A> {
         Transitions {
             obs: O::unpack(&self.like.0, &mut self.select_obs(&taken.rows)),
             action: A::unpack(&self.like.1, &mut self.select(&self.action, &taken.rows)),
-            reward: uploaded(taken.reward),
+            reward: self.uploaded(taken.reward),
             next_obs: O::unpack(&self.like.0, &mut self.select_obs(&taken.successors)),
-            discount: uploaded(taken.discount),
-            weight: weight.map(uploaded),
+            discount: self.uploaded(taken.discount),
+            weight: weight.map(|weight| self.uploaded(weight)),
             rows: taken.rows,
+            sequences: None,
+        }
+    }
+
+    /// Numbers on the device of the run.
+    fn uploaded<const D: usize>(&self, numbers: Tensor<D>) -> Tensor<D> {
+        match &self.run_device {
+            Some(device) => numbers.to_device(device),
+            None => numbers,
         }
     }
 
@@ -513,11 +545,16 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
 
     /// Updates priorities from TD errors; does nothing without priorities.
     ///
-    /// `rows` are those of [`Transitions`], `td_error` is `[n]` and finite.
+    /// `rows` are those of [`Transitions`], `td_error` is `[n]` and finite. With [`ReplayConfig::sequences`] the errors are those of the steps
+    /// after [`Transitions::burned_in`].
     ///
     /// # Panics
     /// If the two differ in length.
     pub fn set_priorities(&mut self, rows: &Tensor<1, Int>, td_error: Tensor<1>) {
+        let (rows, td_error) = match &self.sequences {
+            None => (rows.clone(), td_error),
+            Some(config) => self.of_sequences(config, rows, td_error),
+        };
         assert_eq!(rows.dims(), td_error.dims(), "one error per row");
         let Some(priorities) = &mut self.priorities else { return };
         let td_error = match &self.run_device {
@@ -527,7 +564,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             }
             None => td_error,
         };
-        priorities.update(rows, td_error);
+        priorities.update(&rows, td_error);
     }
 
     /// Bytes of memory of the device, or of the host, independent of the number of stored transitions.

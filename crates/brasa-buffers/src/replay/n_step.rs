@@ -48,6 +48,16 @@ pub(super) struct Taken {
     pub successors: Tensor<1, Int>,
     pub reward: Tensor<1>,
     pub discount: Tensor<1>,
+    /// `[batch]`: the number of steps taken after the first; `None` if there are none.
+    pub more: Option<Tensor<1, Int>>,
+}
+
+/// Rows of consecutive steps.
+pub(super) struct Chain {
+    /// `[n_steps * batch]`, step by step. Behind the newest step its row is repeated.
+    pub rows: Drawn,
+    /// The same: 0 for repeated rows, else 1.
+    pub exist: Tensor<1>,
 }
 
 impl NStepBatch {
@@ -61,6 +71,10 @@ impl NStepBatch {
         };
         let (reward_powers, successor_powers) = (powers(0).reshape([n_step, 1]), powers(1));
         Self { n_step, n_rows, n_slots, links, gamma, reward_powers, successor_powers }
+    }
+
+    pub fn n_step(&self) -> usize {
+        self.n_step
     }
 
     /// Records the newest transition, from `slot`, which follows the one from `leader`.
@@ -117,7 +131,8 @@ impl NStepBatch {
         };
         if n == 1 {
             let discount = bootstraps.reshape([batch]) * self.gamma;
-            return Taken { rows, successors: successors.reshape([batch]), reward: reward.reshape([batch]), discount };
+            let (successors, reward) = (successors.reshape([batch]), reward.reshape([batch]));
+            return Taken { rows, successors, reward, discount, more: None };
         }
         // 1 for every step of the transition: the first, and those linked to it without a gap.
         let first = Tensor::ones([1, batch], &reward.device());
@@ -127,7 +142,46 @@ impl NStepBatch {
         let last = (taken.sum_dim(0) - 1.0).clamp(0.0, (n - 1) as f32).int();
         let powers = self.successor_powers.clone().select(0, last.clone().reshape([batch]));
         let discount = bootstraps.gather(0, last.clone()).reshape([batch]) * powers;
-        Taken { rows, successors: successors.gather(0, last).reshape([batch]), reward, discount }
+        let more = Some(last.clone().reshape([batch]));
+        Taken { rows, successors: successors.gather(0, last).reshape([batch]), reward, discount, more }
+    }
+
+    /// The rows of `n_steps` consecutive steps from every sampled row on.
+    pub fn chain(&self, rows: &Drawn, ring: &Ring, n_steps: usize) -> Chain {
+        match rows {
+            Drawn::Host(rows) => {
+                let (mut all, mut exist) = (Vec::with_capacity(n_steps * rows.len()), Vec::new());
+                let mut last: Vec<(usize, bool)> = rows.iter().map(|row| (*row, true)).collect();
+                for _ in 0..n_steps {
+                    for (row, exists) in &mut last {
+                        all.push(*row);
+                        exist.push(f32::from(u8::from(*exists)));
+                        let next = ring.follower(*row / self.n_rows);
+                        *exists &= next.is_some();
+                        *row = next.map_or(*row, |slot| slot * self.n_rows + *row % self.n_rows);
+                    }
+                }
+                let (n, device) = (exist.len(), self.successor_powers.device());
+                Chain { rows: Drawn::Host(all), exist: Tensor::from_data(TensorData::new(exist, [n]), &device) }
+            }
+            Drawn::Device(rows) => {
+                let links = self.links.as_ref().expect("the device draws rows only with a copy of the links");
+                let n_rows = self.n_rows as i64;
+                let mut slot = rows.clone().div_scalar(n_rows);
+                let column = rows.clone() - slot.clone() * n_rows;
+                let mut exists = Tensor::<1>::ones(rows.dims(), &self.successor_powers.device());
+                let (mut all, mut exist) = (Vec::new(), Vec::new());
+                for _ in 0..n_steps {
+                    all.push(slot.clone() * n_rows + column.clone());
+                    exist.push(exists.clone());
+                    let next = links.followers.clone().select(0, slot.clone());
+                    let is_missing = next.clone().equal_scalar(self.n_slots as i64);
+                    exists = exists.mask_fill(is_missing.clone(), 0.0);
+                    slot = next.mask_where(is_missing, slot);
+                }
+                Chain { rows: Drawn::Device(Tensor::cat(all, 0)), exist: Tensor::cat(exist, 0) }
+            }
+        }
     }
 
     /// The path of sampled rows, in one upload.

@@ -142,13 +142,15 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// All arrays, with their rows per team.
     fn arrays(&self) -> impl Iterator<Item = (&Packed, usize)> {
         let n_agents = self.n_agents;
-        self.obs_arrays().chain(self.action.iter().chain([&self.outcome]).map(move |array| (array, n_agents)))
+        let others = self.action.iter().chain([&self.outcome]).chain(&self.remembered);
+        self.obs_arrays().chain(others.map(move |array| (array, n_agents)))
     }
 
     fn arrays_mut(&mut self) -> impl Iterator<Item = (&mut Packed, usize)> {
         let n_agents = self.n_agents;
         let obs = self.obs.iter_mut().zip(self.shared_by.iter().map(move |n| n_agents / n));
-        obs.chain(self.action.iter_mut().chain([&mut self.outcome]).map(move |array| (array, n_agents)))
+        let others = self.action.iter_mut().chain([&mut self.outcome]).chain(&mut self.remembered);
+        obs.chain(others.map(move |array| (array, n_agents)))
     }
 
     /// The arrays of observations, with their rows per team.

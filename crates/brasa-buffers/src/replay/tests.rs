@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use brasa_core::env::{EnvRng, Space, named_rng};
-use brasa_core::{Obs, Schedule};
+use brasa_core::{Obs, PolicyState, Schedule};
 use brasa_test::{device, spec_of_rows};
 use burn::tensor::{DType, Shape, TensorData};
 use proptest::prelude::*;
@@ -290,6 +290,123 @@ proptest! {
     fn every_transition_is_the_one_that_was_taken(script in scripts()) {
         run(&script);
     }
+}
+
+/// Sequences of `config` from a buffer that is filled by `script`. What the policy remembers is a quarter of the observation.
+fn run_sequences(script: &Script, sequences: SequenceConfig) {
+    let mut envs = Counters::new(script.n_rows, script.n_slots, script.interval);
+    let capacity = script.n_slots * script.n_rows + script.n_rows / 2;
+    let config = ReplayConfig {
+        capacity,
+        n_step: script.n_step,
+        on_host: script.on_host,
+        sequences: Some(sequences),
+        ..ReplayConfig::default()
+    };
+    let replay = replay_of(&config, script.interval as u64, &envs.obs(), &envs.obs(), script.form);
+    let mut replay = replay.with_memory(3).expect("there is room");
+    let mut rng = named_rng(script.seed, "test", 0);
+    replay.begin(envs.reset());
+    let n_steps = sequences.burn_in + sequences.length + script.n_step - 1;
+    for (reset, ends) in &script.steps {
+        if *reset {
+            replay.begin(envs.reset());
+        }
+        let state = PolicyState { numbers: Some(envs.obs() * 0.25) };
+        let (action, step) = envs.step(ends, script.on_device);
+        replay.push_from(&state, action, &step).expect("it fits");
+        if replay.n_transitions() == 0 {
+            continue;
+        }
+        let n = 5;
+        let batch = replay.sample(n * sequences.length, 0.5, &mut rng);
+        envs.check(&batch, script.n_step);
+        let replayed = batch.sequences.as_ref().expect("they were asked for");
+        let keys = |values: &Tensor<2>| -> Vec<Key> {
+            floats(values).chunks_exact(3).map(|row| std::array::from_fn(|i| row[i] as usize)).collect()
+        };
+        let (from, to) = (keys(&batch.obs), keys(&batch.next_obs));
+        let (starts, weights) =
+            (floats(&replayed.steps.starts), floats(batch.weight.as_ref().expect("they have some")));
+        let discounts = floats(&batch.discount);
+        let last: Vec<i64> = replayed.last.to_data().iter::<i64>().collect();
+        assert_eq!((from.len(), starts.len(), replayed.burn_in), (n_steps * n, n_steps * n, sequences.burn_in));
+        assert_eq!(floats(&replayed.steps.state), floats(&(batch.obs.clone().slice(0..n) * 0.25)));
+        for row in 0..from.len() {
+            let step = row / n;
+            let is_learned = (sequences.burn_in..sequences.burn_in + sequences.length).contains(&step);
+            assert!(is_learned || weights[row] == 0.0, "step {step}");
+            if step == 0 {
+                assert_eq!(starts[row], 0.0);
+                continue;
+            }
+            let before = from[row - n];
+            if weights[row] > 0.0 {
+                assert_ne!(from[row], before, "a step that exists is another one");
+                let expected = if starts[row] == 1.0 {
+                    [before[0], from[row][1], 0]
+                } else {
+                    [before[0], before[1], before[2] + 1]
+                };
+                assert_eq!(from[row], expected);
+                assert!(starts[row] == 0.0 || from[row][1] > before[1]);
+            }
+            if weights[row] > 0.0 && discounts[row] > 0.0 {
+                let [env, episode, at] = from[last[row] as usize];
+                assert_eq!(to[row], [env, episode, at + 1], "the state of a target is that behind the step before it");
+            }
+        }
+        let learned = n * (sequences.length + script.n_step - 1);
+        let errors = (0..learned).map(|_| rng.random::<f32>() * 3.0 - 1.5).collect();
+        replay.set_priorities(&batch.rows, tensor(errors, [learned]));
+    }
+}
+
+proptest! {
+    #[test]
+    fn sequences_are_consecutive_steps_with_what_was_remembered(
+        script in scripts(), length in 1usize..5, burn_in in 0usize..4,
+    ) {
+        run_sequences(&script, SequenceConfig { length, burn_in, ..SequenceConfig::default() });
+    }
+}
+
+#[test]
+fn the_priority_of_a_sequence_mixes_its_greatest_and_mean_error() {
+    let sequences = SequenceConfig { length: 2, burn_in: 1, max_share: 0.75 };
+    let config = ReplayConfig { capacity: 100, sequences: Some(sequences), n_step: 2, ..ReplayConfig::default() };
+    let mut envs = Counters::new(1, 100, 1);
+    for form in [Form::PrioritizedOnHost, Form::PrioritizedOnDevice] {
+        let mut replay = replay(&config, &envs.obs(), &envs.obs(), form).with_memory(3).expect("there is room");
+        replay.begin(envs.reset());
+        for _ in 0..20 {
+            let (action, step) = envs.step(&[End::No], false);
+            replay.push_from(&PolicyState::default(), action, &step).expect("it fits");
+        }
+        let batch = replay.sample(2, 0.0, &mut named_rng(0, "test", 0));
+        // Two steps to learn from, and one that only a target needs.
+        replay.set_priorities(&batch.rows, tensor(vec![-1.0, 3.0, 50.0], [3]));
+        let leaves = replay.priorities.as_ref().expect("it has some").leaves(100).1;
+        let first = batch.rows.to_data().iter::<i64>().next().expect("there is a row") as usize;
+        let expected = 0.75 * 3.0 + 0.25 * 2.0;
+        assert!((leaves[first] - expected).abs() < 1e-4, "{form:?}: {} instead of {expected}", leaves[first]);
+    }
+}
+
+#[test]
+fn sequences_are_for_policies_that_remember_alone() {
+    let (obs, spec) = (tensor::<2>(vec![0.0], [1, 1]), spec_of_rows(1, 1));
+    let new = |sequences: Option<SequenceConfig>, width: usize| {
+        let config = ReplayConfig { capacity: 100, sequences, ..ReplayConfig::default() };
+        let replay = ReplayBuffer::new(&config, &spec, &obs, &obs, GAMMA, &device()).expect("the settings are sound");
+        replay.with_memory(width).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(new(None, 0), Ok(()));
+    assert_eq!(new(Some(SequenceConfig::default()), 8), Ok(()));
+    let rule = "`sequences` must be left out: the network has no memory, got a length of 16";
+    assert_eq!(new(Some(SequenceConfig::default()), 0), Err(rule.to_owned()));
+    let rule = "`sequences` must be set for a network that remembers, such as { length = 16 }, got none";
+    assert_eq!(new(None, 8), Err(rule.to_owned()));
 }
 
 /// A buffer that has wrapped, with all kinds of episode ends.

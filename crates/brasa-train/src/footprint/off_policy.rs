@@ -42,9 +42,18 @@ where
         let n_rows = n_envs * env.spec().n_agents;
         let stored =
             ReplayBuffer::bytes_of(&config.replay, &env.spec().with_n_envs(n_envs), &obs, &action, env.device());
+        let stored = stored
+            + ReplayBuffer::<E::Obs, E::Action>::memory_bytes(
+                config.replay.capacity,
+                n_rows,
+                policy.state_width(),
+                config.replay.precision,
+            );
         let (noise, obs_bytes) = (policy.noise(), obs.bytes_per_row());
         let bookkeeping = ReplayBuffer::<E::Obs, E::Action>::bookkeeping_bytes(&config.replay, n_envs);
-        let small = ReplayConfig { capacity: (config.replay.n_step + 16) * env.n_rows(), ..config.replay.clone() };
+        let length = config.replay.sequences.map_or(0, |sequences| sequences.burn_in + sequences.length);
+        let span = config.replay.n_step + length;
+        let small = ReplayConfig { capacity: (span + 16) * env.n_rows(), ..config.replay.clone() };
         let config = OffPolicyConfig { replay: small, ..config.clone() };
         let mut small = Self::new(
             env,
@@ -52,7 +61,7 @@ where
             OffPolicyConfig { learning_starts: 0, updates_per_step: 1.0, ..config.clone() },
             run,
         )?;
-        for _ in 0..config.replay.n_step + 8 {
+        for _ in 0..span + 8 {
             small.collect(&policy)?;
         }
         drop(policy);

@@ -19,8 +19,9 @@ use brasa_nn::{
     ActorCriticConfig, ActorCriticRole, CnnActorCritic, CnnActorCriticConfig, CnnQNetwork, CnnQNetworkConfig,
     CriticsRole, DeterministicActor, DeterministicActorConfig, DeterministicActorRole, MlpActorCritic, MlpCritics,
     MlpCriticsConfig, NnError, PairQNetwork, PairQNetworkConfig, PairSpec, QNetwork, QNetworkConfig,
-    RecurrentActorCritic, RecurrentActorCriticConfig, SquashedActor, SquashedActorConfig, StochasticActorRole,
-    TeamQNetwork, TeamQNetworkConfig, TeamValueRole, ValueRole, WindowActorCritic, WindowActorCriticConfig,
+    RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentQNetwork, RecurrentQNetworkConfig, SquashedActor,
+    SquashedActorConfig, StochasticActorRole, TeamQNetwork, TeamQNetworkConfig, TeamValueRole, ValueRole,
+    WindowActorCritic, WindowActorCriticConfig,
 };
 use burn::tensor::Device;
 
@@ -104,6 +105,8 @@ fn networks(registry: &mut Registry) {
     registry.settings::<DeterministicActorConfig>("deterministic_actor", "Actor of TD3: a multilayer perceptron");
     registry.settings::<MlpCriticsConfig>("critics", "Critics of SAC and TD3: multilayer perceptrons");
     registry.settings::<QNetworkConfig>("q_network", "Values of DQN: a multilayer perceptron");
+    registry
+        .settings::<RecurrentQNetworkConfig>("recurrent_q_network", "Values of DQN that remember, with LSTM or GRU");
     registry.settings::<PairQNetworkConfig>(
         "pair_q_network",
         "Values of DQN for actions that are pairs, such as station and channel",
@@ -145,6 +148,9 @@ fn networks(registry: &mut Registry) {
     }));
     registry.network(NetworkKind::<ValueRole>::new("q_network", |config, cx| {
         QNetwork::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    }));
+    registry.network(NetworkKind::<ValueRole>::new("recurrent_q_network", |config, cx| {
+        RecurrentQNetwork::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
     }));
     let pairs = NetworkKind::<ValueRole>::new("pair_q_network", |config, cx| {
         let spec = cx.extension::<PairSpec>("pair_q_network", "says that its actions are pairs, such as uara")?;

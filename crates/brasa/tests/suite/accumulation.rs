@@ -85,6 +85,7 @@ fn transitions(n_actions: usize) -> Transitions<Obs, Tensor<2>> {
         next_obs: Obs::new(tensor([ROWS, 4], 4)),
         discount: tensor([ROWS], 5).abs(),
         weight: Some(tensor([ROWS], 6).abs()),
+        sequences: None,
         rows: Tensor::<1, Int>::arange(0..ROWS as i64, &device()),
     }
 }

@@ -4,16 +4,18 @@
 use crate::common;
 
 use brasa::a2c::{A2c, A2cConfig};
-use brasa::buffers::Rollout;
+use brasa::buffers::{PrioritizedConfig, ReplayConfig, Rollout, SequenceConfig};
 use brasa::classic::probe::Recall;
-use brasa::contracts::{ActorCritic, HostEnv, Obs, OnPolicyLearner, Schedule};
+use brasa::contracts::{ActionValues, ActorCritic, HostEnv, Obs, OnPolicyLearner, PolicyState, Schedule};
+use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{EnvBatch, EnvRng, EnvSpec, named_rng};
 use brasa::nn::{
-    ActorCriticConfig, ActorCriticModule, AdamConfig, MlpActorCritic, ModuleActorCritic, NnError, Persist,
-    RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentKind, WindowActorCritic, WindowActorCriticConfig,
+    ActorCriticConfig, ActorCriticModule, AdamConfig, MlpActorCritic, ModuleActorCritic, NnError, Persist, QNetwork,
+    QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentKind, RecurrentQNetwork,
+    RecurrentQNetworkConfig, WindowActorCritic, WindowActorCriticConfig,
 };
 use brasa::ppo::{Ppo, PpoConfig};
-use brasa::train::{OnPolicy, Run, Training};
+use brasa::train::{OffPolicy, OffPolicyConfig, OnPolicy, Run, Training};
 use brasa_test::device;
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
@@ -181,4 +183,129 @@ fn a_custom_module_remembers() {
         ModuleActorCritic::new(own, spec)
     });
     assert_eq!(mean, 1.0);
+}
+
+/// The mean return of DQN, which learns from sequences.
+fn with_dqn<N>(network: impl Fn(&EnvSpec, &Device, &mut EnvRng) -> N, replay: ReplayConfig) -> f64
+where
+    N: ActionValues<Obs = Obs> + Module,
+{
+    let env = episodes_of(8, None, Recall::default);
+    let network = network(env.spec(), &device().autodiff(), &mut named_rng(1, "weights", 0));
+    let config = DqnConfig {
+        learning_rate: Schedule::linear(5e-3, 0.0),
+        gamma: 0.9,
+        target_update_interval: 50,
+        exploration_fraction: 0.5,
+        ..DqnConfig::default()
+    };
+    let loop_config = OffPolicyConfig {
+        learning_starts: 500,
+        train_freq: 8,
+        updates_per_step: 0.125,
+        batch_size: 64,
+        replay: ReplayConfig { capacity: 8_000, ..replay },
+        ..OffPolicyConfig::default()
+    };
+    let run = Run { total_env_steps: 12_000, seed: 1 };
+    let learner = Dqn::new(network, config).expect("valid");
+    let mut training = OffPolicy::new(env, learner, loop_config, run).expect("it starts");
+    while !training.is_done() {
+        training.iterate().expect("it goes on");
+    }
+    mean_return(&training.policy(), &mut episodes_of(8, None, Recall::default), 64, 99)
+}
+
+fn remembering(kind: RecurrentKind) -> impl Fn(&EnvSpec, &Device, &mut EnvRng) -> RecurrentQNetwork {
+    let config = RecurrentQNetworkConfig { kind, width: 12, hidden: vec![], ..Default::default() };
+    move |spec, device, rng| RecurrentQNetwork::new(&config, &spec.obs, &spec.action, device, rng).expect("valid")
+}
+
+fn sequences(length: usize, burn_in: usize) -> ReplayConfig {
+    let sequences = Some(SequenceConfig { length, burn_in, ..SequenceConfig::default() });
+    ReplayConfig { sequences, ..ReplayConfig::default() }
+}
+
+#[test]
+fn dqn_recalls_what_it_saw() {
+    for kind in [RecurrentKind::Lstm, RecurrentKind::Gru] {
+        assert_eq!(with_dqn(remembering(kind), sequences(8, 0)), 1.0, "{kind:?}");
+    }
+    // Sequences of two steps: the cue is known from the burn-in alone.
+    let prioritized = Some(PrioritizedConfig::default());
+    let several = ReplayConfig { prioritized, n_step: 2, ..sequences(2, 4) };
+    assert_eq!(with_dqn(remembering(RecurrentKind::Gru), several), 1.0, "burn-in");
+}
+
+#[test]
+fn dqn_without_memory_has_luck_in_half_of_it() {
+    let plain = |spec: &EnvSpec, device: &Device, rng: &mut EnvRng| {
+        QNetwork::new(&QNetworkConfig::default(), &spec.obs, &spec.action, device, rng).expect("valid")
+    };
+    let mean = with_dqn(plain, ReplayConfig::default());
+    assert!((0.3..0.7).contains(&mean), "{mean}");
+}
+
+/// The first outputs as values; the other methods for memory follow from two.
+impl ActionValues for Own {
+    type Obs = Obs;
+
+    fn values(&self, obs: Obs) -> Tensor<2> {
+        self.values_from(obs, &mut PolicyState::default())
+    }
+
+    fn n_actions(&self) -> usize {
+        2
+    }
+
+    fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {
+        obs.mask.clone()
+    }
+
+    fn state_width(&self) -> usize {
+        12
+    }
+
+    fn values_from(&self, obs: Obs, state: &mut PolicyState) -> Tensor<2> {
+        let zeros = Tensor::zeros([obs.values.dims()[0], 12], &obs.values.device());
+        let (values, _, after) = self.step(obs, state.numbers.take().unwrap_or(zeros));
+        state.numbers = Some(after);
+        values
+    }
+}
+
+#[test]
+fn dqn_with_a_custom_module_remembers() {
+    let own = |_: &EnvSpec, device: &Device, _: &mut EnvRng| {
+        let layer = |inputs, outputs| LinearConfig::new(inputs, outputs).init(device);
+        Own { gate: layer(13, 12), candidate: layer(13, 12), actor: layer(12, 2), critic: layer(12, 1) }
+    };
+    assert_eq!(with_dqn(own, sequences(8, 0)), 1.0);
+}
+
+#[test]
+fn sequences_without_memory_and_memory_without_sequences_are_rejected() {
+    let start = |replay: ReplayConfig, remembers: bool| {
+        let env = episodes_of(2, None, Recall::default);
+        let (spec, device, rng) = (env.spec().clone(), device().autodiff(), &mut named_rng(1, "weights", 0));
+        let config =
+            OffPolicyConfig { replay: ReplayConfig { capacity: 1000, ..replay }, ..OffPolicyConfig::default() };
+        let run = Run { total_env_steps: 1000, seed: 1 };
+        let error = match remembers {
+            true => {
+                let learner = Dqn::new(remembering(RecurrentKind::Gru)(&spec, &device, rng), DqnConfig::default());
+                OffPolicy::new(env, learner.expect("valid"), config, run).map(drop)
+            }
+            false => {
+                let network = QNetwork::new(&QNetworkConfig::default(), &spec.obs, &spec.action, &device, rng);
+                let learner = Dqn::new(network.expect("valid"), DqnConfig::default());
+                OffPolicy::new(env, learner.expect("valid"), config, run).map(drop)
+            }
+        };
+        error.expect_err("it cannot learn").to_string()
+    };
+    let missing = "`sequences` must be set for a network that remembers, such as { length = 16 }, got none";
+    assert_eq!(start(ReplayConfig::default(), true), missing);
+    let useless = "`sequences` must be left out: the network has no memory, got a length of 8";
+    assert_eq!(start(sequences(8, 0), false), useless);
 }

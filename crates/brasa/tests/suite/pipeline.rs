@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use brasa::buffers::ReplayConfig;
+use brasa::buffers::{ReplayConfig, SequenceConfig};
 use brasa::classic::{CartPole, Pendulum};
 use brasa::contracts::{HostEnv, Learner, Metrics, OffPolicyLearner, OnPolicyLearner, Progress, Schedule};
 use brasa::dqn::{Dqn, DqnConfig};
@@ -14,7 +14,7 @@ use brasa::env::wrappers::{EpisodeStats, NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvRng, EnvSpec, EnvVec, Space, Step, named_rng};
 use brasa::nn::{
     ActorCriticConfig, MlpActorCritic, ParamsError, Persist, QNetwork, QNetworkConfig, RecurrentActorCritic,
-    RecurrentActorCriticConfig, RecurrentKind, Saved,
+    RecurrentActorCriticConfig, RecurrentKind, RecurrentQNetwork, RecurrentQNetworkConfig, Saved,
 };
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::train::{Checkpoint, OffPolicy, OffPolicyConfig, OnPolicy, Run, StopToken, Training};
@@ -158,6 +158,28 @@ fn a_resumed_policy_remembers_bit_for_bit() {
         let (stopped, n_stops) = with_stops(start, 200);
         assert!(n_stops >= 4, "{n_stops}");
         assert!(end(start()) == stopped, "{kind:?}");
+    }
+}
+
+/// The same from replayed sequences.
+#[test]
+fn a_resumed_network_of_values_remembers_bit_for_bit() {
+    for pipelined in [false, true] {
+        let start = || {
+            let env = envs(CartPole::default, true);
+            let (spec, rng) = (env.spec(), &mut named_rng(2, "weights", 0));
+            let config = RecurrentQNetworkConfig { width: 6, hidden: vec![8], ..Default::default() };
+            let network = RecurrentQNetwork::new(&config, &spec.obs, &spec.action, &device().autodiff(), rng);
+            let config = DqnConfig { learning_rate: Schedule::Constant(1e-2), rescale: true, ..DqnConfig::default() };
+            let learner = Dqn::new(network.expect("valid"), config).expect("valid");
+            let sequences = Some(SequenceConfig { length: 4, burn_in: 3, ..SequenceConfig::default() });
+            let config = replay();
+            let config = OffPolicyConfig { replay: ReplayConfig { sequences, ..config.replay }, ..config };
+            OffPolicy::new(env, learner, config, RUN).expect("it starts").pipelined(pipelined)
+        };
+        let (stopped, n_stops) = with_stops(start, 200);
+        assert!(n_stops >= 10, "{n_stops}");
+        assert!(end(start()) == stopped, "pipelined: {pipelined}");
     }
 }
 

@@ -139,6 +139,7 @@ fn transitions(rows: Range<usize>, action: Tensor<2>) -> Transitions<Obs, Tensor
         next_obs: Obs::new(matrix(&rows, 4, 7.0)),
         discount: column(&rows, 2.0) * 0.05 + 0.9,
         weight: None,
+        sequences: None,
         rows: Tensor::arange(rows.start as i64..rows.end as i64, &device()),
     }
 }
