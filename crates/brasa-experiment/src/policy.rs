@@ -418,7 +418,7 @@ mod tests {
     use brasa_export::Output;
     use brasa_nn::{
         ActorCriticConfig, CnnActorCritic, CnnActorCriticConfig, CnnLayers, CnnQNetwork, CnnQNetworkConfig,
-        ConvolutionConfig, MlpActorCritic, QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig,
+        ConvolutionConfig, MlpActorCritic, QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentQNetwork, RecurrentQNetworkConfig,
         RecurrentKind, WindowActorCritic, WindowActorCriticConfig,
     };
     use burn::module::Module;
@@ -535,7 +535,16 @@ mod tests {
             let network = WindowActorCritic::new(&config, &spec.obs, &spec.action, &device, rng).expect("valid");
             policies.push(loaded(network, &spec, &moments, &device));
         }
+        let choice = EnvSpec { action: Space::Discrete(3), ..spec.clone() };
+        for (kind, dueling) in [(RecurrentKind::Lstm, false), (RecurrentKind::Gru, true)] {
+            let config =
+                RecurrentQNetworkConfig { kind, dueling, width: 5, encoder_hidden: vec![6], ..Default::default() };
+            let network =
+                RecurrentQNetwork::new(&config, &choice.obs, &choice.action, &device, rng).expect("valid");
+            policies.push(loaded(Greedy(network), &choice, &moments, &device));
+        }
         for policy in policies {
+            let spec = policy.spec().clone();
             let exported = policy.exported().expect("it has layers");
             let file = ExportedPolicy::from_safetensors(&exported.to_safetensors()).expect("it was just written");
             let foreign = LoadedPolicy::of_exported(file, &spec, &device).expect("it fits");
