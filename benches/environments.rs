@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use brasa::citylearn::{CityLearn, CityLearnConfig};
-use brasa::classic::{Acrobot, CartPole, Classic, MountainCar, MountainCarContinuous, Pendulum};
+use brasa::classic::{Acrobot, CartPole, Classic, MountainCar, MountainCarContinuous, Pendulum, Spread, SpreadConfig};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::energy::station::{Station, StationConfig};
 use brasa::env::{EnvBatch, Threaded};
@@ -50,6 +50,8 @@ fn classic(criterion: &mut Criterion) {
     task(criterion, "mountain-car-continuous", N_ENVS, |envs| {
         Classic::<MountainCarContinuous>::mountain_car_continuous().batch(envs).expect("a batch")
     });
+    let spread = Spread::new(SpreadConfig::default()).expect("the default is valid");
+    task(criterion, "simple-spread", N_ENVS, |envs| spread.batch(envs));
 }
 
 fn energy(criterion: &mut Criterion) {

@@ -418,8 +418,8 @@ mod tests {
     use brasa_export::Output;
     use brasa_nn::{
         ActorCriticConfig, CnnActorCritic, CnnActorCriticConfig, CnnLayers, CnnQNetwork, CnnQNetworkConfig,
-        ConvolutionConfig, MlpActorCritic, QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentQNetwork, RecurrentQNetworkConfig,
-        RecurrentKind, WindowActorCritic, WindowActorCriticConfig,
+        ConvolutionConfig, MlpActorCritic, QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig,
+        RecurrentKind, RecurrentQNetwork, RecurrentQNetworkConfig, WindowActorCritic, WindowActorCriticConfig,
     };
     use burn::module::Module;
     use rand::RngExt;
@@ -539,8 +539,7 @@ mod tests {
         for (kind, dueling) in [(RecurrentKind::Lstm, false), (RecurrentKind::Gru, true)] {
             let config =
                 RecurrentQNetworkConfig { kind, dueling, width: 5, encoder_hidden: vec![6], ..Default::default() };
-            let network =
-                RecurrentQNetwork::new(&config, &choice.obs, &choice.action, &device, rng).expect("valid");
+            let network = RecurrentQNetwork::new(&config, &choice.obs, &choice.action, &device, rng).expect("valid");
             policies.push(loaded(Greedy(network), &choice, &moments, &device));
         }
         for policy in policies {

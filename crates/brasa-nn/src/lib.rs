@@ -49,6 +49,7 @@ mod mlp_critics;
 mod module_actor_critic;
 mod noise;
 mod optimizer;
+mod pair_actor_critic;
 mod pair_q_network;
 mod params;
 mod parts;
@@ -97,6 +98,7 @@ pub use noise::{draw_noise, noise_numbers};
 pub use optimizer::{
     AdamConfig, OptimizerConfig, OptimizerState, RmsPropConfig, RmsPropStyle, off_policy_adam, off_policy_optimizer,
 };
+pub use pair_actor_critic::{PairActorCritic, PairActorCriticConfig};
 pub use pair_q_network::{PairQNetwork, PairQNetworkConfig};
 pub use params::{NamedParam, ParamsError, load_params, named_params};
 pub use parts::Part;

@@ -67,6 +67,12 @@ pub trait ActorCriticModule: Module {
         (outputs, values, state)
     }
 
+    /// Whether [`ActorCriticModule::forward`] takes observations with and without the columns of [`EnvSpec::privileged`], of which the values
+    /// alone depend. By default a module takes no such environments.
+    fn has_central_critic(&self) -> bool {
+        false
+    }
+
     /// The layers from observations to the outputs of the actor, for exported policies ([`Policy::exported`]); `None`, the default, if the module
     /// has no such form.
     fn exported(&self) -> Option<Vec<Layer>> {
@@ -152,7 +158,8 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
             Heads::Choice(_) => None,
             Heads::Real { .. } | Heads::Hybrid { .. } => Some(leaf(Tensor::zeros([heads.n_numbers()], &device))),
         };
-        let sizes = NetworkSizes { obs: spec.obs.width(), privileged: 0..0, action: ActionSizes::of(&spec.action) };
+        let privileged = if network.has_central_critic() { spec.privileged.clone() } else { 0..0 };
+        let sizes = NetworkSizes { obs: spec.obs.width(), privileged, action: ActionSizes::of(&spec.action) };
         Ok(Self { network, log_std, heads, sizes })
     }
 
@@ -233,7 +240,8 @@ impl<M: ActorCriticModule> Policy for ModuleActorCritic<M> {
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {
-        let mut layers = Layers::of(self.sizes.obs, self.network.exported()?);
+        let obs_width = self.sizes.obs - self.sizes.privileged.len();
+        let mut layers = Layers::of(obs_width, self.network.exported()?);
         let output = layers.actions(&self.heads);
         Some(layers.policy(1, output))
     }

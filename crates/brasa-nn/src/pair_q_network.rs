@@ -81,6 +81,17 @@ impl PairQNetwork {
         device: &Device,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<Self, NnError> {
+        Self::with_outputs(config, config.init, spec, device, rng)
+    }
+
+    /// [`PairQNetwork::new`] with these initial weights of the last layer.
+    pub(crate) fn with_outputs(
+        config: &PairQNetworkConfig,
+        output_init: Init,
+        spec: PairSpec,
+        device: &Device,
+        rng: &mut (impl Rng + ?Sized),
+    ) -> Result<Self, NnError> {
         check_widths("hidden", &config.hidden)?;
         config.init.check("init")?;
         let Some((width, rest)) = config.hidden.split_first() else {
@@ -98,7 +109,7 @@ impl PairQNetwork {
             outputs: Some(spec.levels),
             activation: config.activation,
             hidden_init: config.init,
-            output_init: config.init,
+            output_init,
         };
         Ok(Self { context, first, second, rest: Mlp::new(&rest, device, rng), activation: config.activation, spec })
     }
@@ -143,8 +154,22 @@ impl ActionValues for PairQNetwork {
         obs.mask.clone()
     }
 
-    /// The same layers for each pair: on context, first and second item, whose matrices follow one another.
     fn exported(&self) -> Option<ExportedPolicy> {
+        let output = Output::Choice { heads: vec![self.n_actions()] };
+        Some(ExportedPolicy {
+            obs_width: self.spec.width(),
+            n_agents: 1,
+            masked: false,
+            layers: vec![self.exported_layer()],
+            output,
+            about: About::default(),
+        })
+    }
+}
+
+impl PairQNetwork {
+    /// The same layers for each pair: on context, first and second item, whose matrices follow one another.
+    pub(crate) fn exported_layer(&self) -> Layer {
         let spec = self.spec;
         let parts: Vec<_> = self.context.iter().chain([&self.first, &self.second]).map(Linear::numbers).collect();
         let weight = parts.iter().flat_map(|(weight, _)| weight).copied().collect();
@@ -162,17 +187,7 @@ impl ActionValues for PairQNetwork {
             (0..spec.context).chain(first).chain(items(second, spec.n_second, spec.second_features, j))
         });
         let width = spec.context + spec.first_features + spec.second_features;
-        let groups = Groups { width, columns: columns.collect(), layers: layers.list() };
-        let output = Output::Choice { heads: vec![self.n_actions()] };
-        let layers = vec![Layer::Groups(groups)];
-        Some(ExportedPolicy {
-            obs_width: spec.width(),
-            n_agents: 1,
-            masked: false,
-            layers,
-            output,
-            about: About::default(),
-        })
+        Layer::Groups(Groups { width, columns: columns.collect(), layers: layers.list() })
     }
 }
 

@@ -18,10 +18,10 @@ use brasa_experiment::{ExperimentError, LoadedPolicy, NetworkKind, Registry};
 use brasa_nn::{
     ActorCriticConfig, ActorCriticRole, CnnActorCritic, CnnActorCriticConfig, CnnQNetwork, CnnQNetworkConfig,
     CriticsRole, DeterministicActor, DeterministicActorConfig, DeterministicActorRole, MlpActorCritic, MlpCritics,
-    MlpCriticsConfig, NnError, PairQNetwork, PairQNetworkConfig, PairSpec, QNetwork, QNetworkConfig,
-    RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentQNetwork, RecurrentQNetworkConfig, SquashedActor,
-    SquashedActorConfig, StochasticActorRole, TeamQNetwork, TeamQNetworkConfig, TeamValueRole, ValueRole,
-    WindowActorCritic, WindowActorCriticConfig,
+    MlpCriticsConfig, NnError, PairActorCritic, PairActorCriticConfig, PairQNetwork, PairQNetworkConfig, PairSpec,
+    QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentQNetwork,
+    RecurrentQNetworkConfig, SquashedActor, SquashedActorConfig, StochasticActorRole, TeamQNetwork, TeamQNetworkConfig,
+    TeamValueRole, ValueRole, WindowActorCritic, WindowActorCriticConfig,
 };
 use burn::tensor::Device;
 
@@ -91,6 +91,10 @@ fn networks(registry: &mut Registry) {
         "window_network",
         "Actor and critic of PPO and A2C on the last observations",
     );
+    registry.settings::<PairActorCriticConfig>(
+        "pair_network",
+        "Actor and critic of PPO and A2C for actions that are pairs, such as station and channel",
+    );
     registry.settings::<CnnActorCriticConfig>("cnn_network", "Actor and critic of PPO and A2C on images: convolutions");
     registry.settings::<CnnQNetworkConfig>("cnn_q_network", "Values of DQN for images: convolutions");
     #[cfg(feature = "gat")]
@@ -152,11 +156,18 @@ fn networks(registry: &mut Registry) {
     registry.network(NetworkKind::<ValueRole>::new("recurrent_q_network", |config, cx| {
         RecurrentQNetwork::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
     }));
+    const PAIRS: &str = "says that its actions are pairs, such as uara";
+    let has_pairs = |_: &EnvSpec, extensions: &Extensions| extensions.get::<PairSpec>().map(|_| 1);
     let pairs = NetworkKind::<ValueRole>::new("pair_q_network", |config, cx| {
-        let spec = cx.extension::<PairSpec>("pair_q_network", "says that its actions are pairs, such as uara")?;
+        let spec = cx.extension::<PairSpec>("pair_q_network", PAIRS)?;
         PairQNetwork::new(config, *spec, cx.device, &mut cx.rng()).map_err(ExperimentError::input)
     });
-    registry.network(pairs.fits(|_, extensions: &Extensions| extensions.get::<PairSpec>().map(|_| 1)));
+    registry.network(pairs.fits(has_pairs));
+    let pairs = NetworkKind::<ActorCriticRole>::new("pair_network", |config, cx| {
+        let pairs = cx.extension::<PairSpec>("pair_network", PAIRS)?;
+        PairActorCritic::new(config, *pairs, cx.spec, cx.device, &mut cx.rng()).map_err(ExperimentError::input)
+    });
+    registry.network(pairs.fits(has_pairs));
     let team = NetworkKind::<TeamValueRole>::new("team_q_network", |config, cx| -> Result<_, NnError> {
         TeamQNetwork::new(config, cx.spec.n_agents, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
     });
