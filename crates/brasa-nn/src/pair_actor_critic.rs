@@ -1,8 +1,9 @@
 //! An actor-critic over pairs: each action is a pair of an item of a first kind and an item of a second kind.
 
+use std::f64::consts::SQRT_2;
 use std::ops::Range;
 
-use brasa_core::env::{EnvSpec, PairSpec, field};
+use brasa_core::env::{EnvSpec, InvalidField, PairSpec, field};
 use brasa_core::export::Layer;
 use brasa_core::{ActionValues, Obs};
 use burn::module::Module;
@@ -10,8 +11,12 @@ use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::actor_critic::check_widths;
 use crate::privileged::seen;
-use crate::{Activation, ActorCriticModule, Init, ModuleActorCritic, NnError, PairQNetwork, PairQNetworkConfig};
+use crate::{
+    Activation, ActorCriticModule, Init, Linear, Mlp, MlpConfig, ModuleActorCritic, NnError, PairQNetwork,
+    PairQNetworkConfig,
+};
 
 /// Shape of a [`PairActorCritic`].
 ///
@@ -27,7 +32,7 @@ use crate::{Activation, ActorCriticModule, Init, ModuleActorCritic, NnError, Pai
 pub struct PairActorCriticConfig {
     /// Widths of the hidden layers of the actor, which are computed for every pair. Default 32, 32.
     pub hidden: Vec<usize>,
-    /// The same of the critic. Default 32, 32.
+    /// Widths of the hidden layers of the critic, the first one also of the features of items. Default 32, 32.
     pub critic_hidden: Vec<usize>,
     /// Activation of the hidden layers. Default relu.
     pub activation: Activation,
@@ -39,8 +44,8 @@ impl Default for PairActorCriticConfig {
     }
 }
 
-/// The logits of all pairs, and a value that is the mean of a number of each pair: with the same weights for all pairs, as in
-/// [`PairQNetwork`]. A central critic adds the mean over what the other agents see.
+/// The logits of all pairs, with the same weights for all of them, as in [`PairQNetwork`]; and a value from the mean features of the items of
+/// each kind. A central critic also sees the mean of what the other agents observe.
 ///
 /// ```
 /// use brasa_core::env::{EnvSpec, Space, named_rng};
@@ -59,13 +64,16 @@ impl Default for PairActorCriticConfig {
 #[derive(Module, Debug)]
 pub struct PairActorCritic {
     actor: PairQNetwork,
-    critic: PairQNetwork,
-    /// Of what other agents see, for a central critic.
-    others: Option<PairQNetwork>,
+    /// Features of the items of each kind, for the critic.
+    first: Linear,
+    second: Linear,
+    critic: Mlp,
+    #[module(skip)]
+    activation: Activation,
+    #[module(skip)]
+    pairs: PairSpec,
     #[module(skip)]
     privileged: Range<usize>,
-    #[module(skip)]
-    width: usize,
 }
 
 impl PairActorCritic {
@@ -81,37 +89,65 @@ impl PairActorCritic {
         device: &Device,
         rng: &mut (impl Rng + ?Sized),
     ) -> Result<ModuleActorCritic<Self>, NnError> {
-        let (width, privileged) = (pairs.width(), spec.privileged.clone());
-        let whole = privileged.len().is_multiple_of(width);
+        let (activation, privileged) = (config.activation, spec.privileged.clone());
+        let whole = privileged.len().is_multiple_of(pairs.width());
         field::rule(whole, "privileged", "must be observations of other agents", format!("{privileged:?}"))?;
-        let mut network = |hidden: &[usize], output: f64| {
-            let init = Init::Orthogonal(std::f64::consts::SQRT_2);
-            let config = PairQNetworkConfig { hidden: hidden.to_vec(), activation: config.activation, init };
-            PairQNetwork::with_outputs(&config, Init::Orthogonal(output), pairs, device, rng)
+        check_widths("critic_hidden", &config.critic_hidden)?;
+        let Some(width) = config.critic_hidden.first().copied() else {
+            return Err(NnError::Field(InvalidField::new("critic_hidden", "must have at least one layer", "none")));
         };
-        let actor = network(&config.hidden, 0.01)?;
-        let critic = network(&config.critic_hidden, 1.0)?;
-        let others = if privileged.is_empty() { None } else { Some(network(&config.critic_hidden, 1.0)?) };
-        ModuleActorCritic::new(Self { actor, critic, others, privileged, width }, spec)
+        let init = Init::Orthogonal(SQRT_2);
+        let of_actor = PairQNetworkConfig { hidden: config.hidden.clone(), activation, init };
+        let actor = PairQNetwork::with_outputs(&of_actor, Init::Orthogonal(0.01), pairs, device, rng)?;
+        let first = Linear::new(pairs.first_features, width, init, device, rng);
+        let second = Linear::new(pairs.second_features, width, init, device, rng);
+        let n_views = if privileged.is_empty() { 1 } else { 2 };
+        let critic = MlpConfig {
+            inputs: n_views * (pairs.context + 2 * width),
+            hidden: config.critic_hidden.clone(),
+            outputs: Some(1),
+            activation,
+            hidden_init: init,
+            output_init: Init::Orthogonal(1.0),
+        };
+        let critic = Mlp::new(&critic, device, rng);
+        ModuleActorCritic::new(Self { actor, first, second, critic, activation, pairs, privileged }, spec)
+    }
+
+    /// The context and the mean features of the items of each kind, of observations of one agent.
+    fn summary(&self, rows: Tensor<2>) -> Vec<Tensor<2>> {
+        let (pairs, [n_rows, _]) = (self.pairs, rows.dims());
+        let mean = |layer: &Linear, from: usize, n: usize, features: usize| {
+            let items = rows.clone().slice([0..n_rows, from..from + n * features]);
+            let items = items.reshape([n_rows, features, n]).swap_dims(1, 2).reshape([n_rows * n, features]);
+            let hidden = self.activation.apply(layer.forward(items, None));
+            let width = hidden.dims()[1];
+            hidden.reshape([n_rows, n, width]).mean_dim(1).squeeze_dim::<2>(1)
+        };
+        let first = mean(&self.first, pairs.context, pairs.n_first, pairs.first_features);
+        let from = pairs.context + pairs.n_first * pairs.first_features;
+        let second = mean(&self.second, from, pairs.n_second, pairs.second_features);
+        let context = (pairs.context > 0).then(|| rows.clone().slice([0..n_rows, 0..pairs.context]));
+        context.into_iter().chain([first, second]).collect()
     }
 }
 
-/// The mean over all pairs, `[n_rows]`.
-fn pooled(network: &PairQNetwork, rows: Tensor<2>) -> Tensor<1> {
-    network.values(Obs::new(rows)).mean_dim(1).squeeze_dim(1)
-}
-
 impl ActorCriticModule for PairActorCritic {
+    /// The values of rows without the columns of critics alone are 0.
     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
-        let [n_rows, width] = obs.values.dims();
-        let own = seen(&self.privileged, self.width, obs.values.clone());
-        let mut value = pooled(&self.critic, own.clone());
-        if let Some(others) = self.others.as_ref().filter(|_| width > self.width) {
-            let n_others = self.privileged.len() / self.width;
-            let rows = obs.values.slice([0..n_rows, self.privileged.clone()]).reshape([n_rows * n_others, self.width]);
-            value = value + pooled(others, rows).reshape([n_rows, n_others]).mean_dim(1).squeeze_dim(1);
+        let ([n_rows, width], own) = (obs.values.dims(), self.pairs.width());
+        let seen = seen(&self.privileged, own, obs.values.clone());
+        let outputs = self.actor.values(Obs::new(seen.clone()));
+        if width < own + self.privileged.len() {
+            return (outputs, Tensor::zeros([n_rows], &obs.values.device()));
         }
-        (self.actor.values(Obs::new(own)), value)
+        let mut summary = self.summary(seen);
+        if !self.privileged.is_empty() {
+            let n_others = self.privileged.len() / own;
+            let others = obs.values.slice([0..n_rows, self.privileged.clone()]).reshape([n_rows, n_others, own]);
+            summary.extend(self.summary(others.mean_dim(1).squeeze_dim(1)));
+        }
+        (outputs, self.critic.forward(Tensor::cat(summary, 1)).squeeze_dim(1))
     }
 
     fn has_central_critic(&self) -> bool {
