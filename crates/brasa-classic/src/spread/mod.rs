@@ -99,9 +99,16 @@ impl Plane {
             for b in a + 1..forces.len() {
                 let away = minus(self.positions[a], self.positions[b]);
                 let distance = length(away);
-                // How far the agents are inside each other, softened.
                 let depth = -(distance - TOUCH) / CONTACT_MARGIN;
-                let depth = (depth.max(0.0) + (-depth.abs()).exp().ln_1p()) * CONTACT_MARGIN;
+                // There, the exponential is 0.
+                if depth < -750.0 {
+                    continue;
+                }
+                // How far the agents are inside each other, softened.
+                let soft = (-depth.abs()).exp();
+                // Of so small a number the logarithm of 1 plus it is the number.
+                let soft = if soft < 1e-17 { soft } else { soft.ln_1p() };
+                let depth = (depth.max(0.0) + soft) * CONTACT_MARGIN;
                 for axis in 0..2 {
                     let force = CONTACT_FORCE * away[axis] / distance.max(f64::MIN_POSITIVE) * depth;
                     forces[a][axis] += force;
@@ -126,21 +133,28 @@ impl Plane {
         self.landmarks.iter().map(nearest)
     }
 
-    /// How many other agents `agent` touches.
-    fn touches(&self, agent: usize) -> usize {
-        let own = self.positions[agent];
-        let touches = |(other, position): (usize, &Point)| other != agent && length(minus(*position, own)) < TOUCH;
-        self.positions.iter().enumerate().filter(|other| touches(*other)).count()
+    /// Writes how many other agents each agent touches.
+    fn count_touches(&self, touches: &mut [u32]) {
+        touches.fill(0);
+        for (a, own) in self.positions.iter().enumerate() {
+            for (b, other) in self.positions.iter().enumerate().skip(a + 1) {
+                let touch = u32::from(length(minus(*other, *own)) < TOUCH);
+                touches[a] += touch;
+                touches[b] += touch;
+            }
+        }
     }
 
     fn observe(&self, obs: &mut [f32]) {
         for (agent, row) in obs.chunks_exact_mut(width(self.positions.len())).enumerate() {
             let own = self.positions[agent];
-            let others = self.positions.iter().enumerate().filter(|(other, _)| *other != agent);
-            let around = self.landmarks.iter().chain(others.map(|(_, position)| position));
-            let points = [self.speeds[agent], own].into_iter().chain(around.map(|point| minus(*point, own)));
-            row.fill(0.0);
-            row.iter_mut().zip(points.flatten()).for_each(|(slot, number)| *slot = number as f32);
+            let others = self.positions[..agent].iter().chain(&self.positions[agent + 1..]);
+            let around = self.landmarks.iter().chain(others).map(|point| minus(*point, own));
+            let (slots, messages) = row.split_at_mut(row.len() - MESSAGE * (self.positions.len() - 1));
+            let (slots, _) = slots.as_chunks_mut::<2>();
+            let points = [self.speeds[agent], own].into_iter().chain(around);
+            slots.iter_mut().zip(points).for_each(|(slot, point)| *slot = point.map(|number| number as f32));
+            messages.fill(0.0);
         }
     }
 }
@@ -191,6 +205,7 @@ pub struct SpreadSimulation {
     planes: Vec<Plane>,
     /// Memory of a step.
     forces: Vec<Point>,
+    touches: Vec<u32>,
 }
 
 impl SpreadSimulation {
@@ -217,6 +232,7 @@ impl SpreadSimulation {
             seed: 0,
             planes: vec![plane; envs.len()],
             forces: points(),
+            touches: vec![0; n],
         }
     }
 
@@ -276,13 +292,13 @@ impl Simulation for SpreadSimulation {
             sum += distance;
             covered += usize::from(distance < COVER);
         }
-        let (share, mut touches) = (self.config.local_ratio, 0);
-        for (agent, reward) in out.reward.iter_mut().enumerate() {
-            let own = plane.touches(agent);
-            touches += own;
-            *reward = (-sum * (1.0 - share) - own as f64 * share) as f32;
+        plane.count_touches(&mut self.touches);
+        let share = self.config.local_ratio;
+        for (own, reward) in self.touches.iter().zip(out.reward.iter_mut()) {
+            *reward = (-sum * (1.0 - share) - f64::from(*own) * share) as f32;
         }
-        out.info.copy_from_slice(&[sum, covered as f64, touches as f64 / 2.0]);
+        let touches = f64::from(self.touches.iter().sum::<u32>());
+        out.info.copy_from_slice(&[sum, covered as f64, touches / 2.0]);
         plane.observe(next.obs);
         Ok(Ending::of(false, plane.steps >= self.config.episode_steps))
     }
