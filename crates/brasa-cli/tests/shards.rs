@@ -50,6 +50,13 @@ fn experiments(dir: &Path) -> Vec<(&'static str, PathBuf)> {
             [dqn]\nepsilon = 0.1\n[off_policy]\ntrain_freq = 16\nupdates_per_step = 0.1\nbatch_size = 32\nlog_interval = 512\n",
         ),
         write(
+            "replayed-memory",
+            "[scenario.cart-pole-no-velocity]\n[train]\nn_shards = 4\nn_envs = 8\ntotal_env_steps = 4096\n\
+            [recurrent_q_network]\nkind = \"gru\"\nwidth = 8\nhidden = []\n[dqn]\nepsilon = 0.1\n\
+            [off_policy]\ntrain_freq = 16\nupdates_per_step = 0.1\nbatch_size = 64\nlog_interval = 512\n\
+            [off_policy.replay]\ncapacity = 2000\nsequences = { length = 4, burn_in = 2 }\n",
+        ),
+        write(
             "team",
             "[scenario.uara]\nusers = 2\nchannels = 2\nepisode_steps = 10\n[train]\nn_shards = 4\nn_envs = 4\ntotal_env_steps = 4096\n[team_q_network]\nhidden = [16]\n\
             sharing = \"independent\"\n[dqn]\nepsilon = 0.1\nmax_grad_norm = 1.0\n[off_policy]\ntrain_freq = 16\nupdates_per_step = 0.1\n\

@@ -214,7 +214,9 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
     }
 
     fn n_recordings(&self) -> usize {
-        usize::from(self.recordings.is_on()) * self.config.target_update_interval.min(2) as usize
+        // Sequences are not recorded.
+        let is_on = self.recordings.is_on() && self.online.plain().state_width() == 0;
+        usize::from(is_on) * self.config.target_update_interval.min(2) as usize
     }
 }
 
