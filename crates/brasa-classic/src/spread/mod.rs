@@ -7,12 +7,11 @@ use std::ops::Range;
 
 use brasa_env::{
     Autoreset, Ending, EnvError, EnvSpec, InvalidField, Simulation, Space, StateTag, StepOut, View, episode_rng, field,
-    option_index,
 };
-use ndarray::ArrayView1;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
+use crate::mpe::{COVER, MOVES, Point, advance, length, minus, thrust};
 pub use scenario::Spread;
 
 /// Settings of [`Spread`]; the defaults are those of `simple_spread_v3`.
@@ -56,31 +55,13 @@ impl SpreadConfig {
 
 /// Figures of a step: the sum of the distances of the landmarks from their nearest agents, covered landmarks, and pairs of agents that touch.
 const INFO: [&str; 3] = ["landmark_distance", "covered", "touches"];
-/// Duration of a step.
-const STEP: f64 = 0.1;
-/// Share of the speed that a step takes away.
-const DAMPING: f64 = 0.25;
-/// Acceleration by an action.
-const THRUST: f64 = 5.0;
 /// Distance of two agents that touch.
 const TOUCH: f64 = 0.3;
 /// Stiffness and softness of a contact.
 const CONTACT_FORCE: f64 = 100.0;
 const CONTACT_MARGIN: f64 = 1e-3;
-/// Distance within which a landmark is covered.
-const COVER: f64 = 0.1;
 /// Numbers of the messages of another agent, which are always 0: agents of this task are silent.
 const MESSAGE: usize = 2;
-
-type Point = [f64; 2];
-
-fn minus(a: Point, b: Point) -> Point {
-    [a[0] - b[0], a[1] - b[1]]
-}
-
-fn length([x, y]: Point) -> f64 {
-    (x * x + y * y).sqrt()
-}
 
 /// One environment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -116,12 +97,7 @@ impl Plane {
                 }
             }
         }
-        for ((position, speed), force) in self.positions.iter_mut().zip(&mut self.speeds).zip(forces) {
-            for axis in 0..2 {
-                position[axis] += speed[axis] * STEP;
-                speed[axis] = speed[axis] * (1.0 - DAMPING) + force[axis] * STEP;
-            }
-        }
+        advance(&mut self.positions, &mut self.speeds, forces);
     }
 
     /// The distance of every landmark from its nearest agent.
@@ -221,7 +197,11 @@ impl SpreadSimulation {
             truncation_interval: u64::from(config.episode_steps),
             info_names: INFO.map(str::to_owned).to_vec(),
             info_means: INFO.map(str::to_owned).to_vec(),
-            ..EnvSpec::new(Space::uniform_box(f32::NEG_INFINITY, f32::INFINITY, names), Space::Discrete(5), envs.len())
+            ..EnvSpec::new(
+                Space::uniform_box(f32::NEG_INFINITY, f32::INFINITY, names),
+                Space::Discrete(MOVES),
+                envs.len(),
+            )
         };
         let points = || vec![[0.0; 2]; n];
         let plane = Plane { episode: 0, steps: 0, positions: points(), speeds: points(), landmarks: points() };
@@ -277,14 +257,7 @@ impl Simulation for SpreadSimulation {
 
     fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
         let plane = &mut self.planes[env];
-        let thrust = |action: &f32| match option_index(ArrayView1::from(std::slice::from_ref(action)), 0, 5) {
-            1 => [-THRUST, 0.0],
-            2 => [THRUST, 0.0],
-            3 => [0.0, -THRUST],
-            4 => [0.0, THRUST],
-            _ => [0.0, 0.0],
-        };
-        self.forces.iter_mut().zip(actions).for_each(|(force, action)| *force = thrust(action));
+        self.forces.iter_mut().zip(actions.chunks_exact(1)).for_each(|(force, action)| *force = thrust(action));
         plane.push(&mut self.forces);
         plane.steps += 1;
         let (mut sum, mut covered) = (0.0, 0);

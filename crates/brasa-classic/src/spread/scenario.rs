@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use brasa_env::{
-    Autoreset, Baseline, BaselineKind, BatchSlabs, Curve, EnvBatch, EnvError, EpisodeData, Evaluation, Figure,
-    Measured, Outcome, RandomController, Scenario, Split, Who, evaluate_by_playing,
+    Autoreset, Baseline, BaselineKind, Curve, EnvBatch, EnvError, EpisodeData, Evaluation, Figure, Outcome, Scenario,
+    Split, Who,
 };
 
-use super::{CONTACT_FORCE, DAMPING, INFO, STEP, SpreadBatch, SpreadConfig, SpreadSimulation, THRUST, TOUCH};
-use super::{length, minus, rule};
+use super::{CONTACT_FORCE, INFO, SpreadBatch, SpreadConfig, SpreadSimulation, TOUCH, rule};
+use crate::mpe::{self, DAMPING, STEP, THRUST, length, minus};
 use crate::scenario::{BOUND, RANDOM, RULE};
 
 /// Simple Spread of MPE: agents cover landmarks and avoid touching each other.
@@ -117,26 +117,8 @@ impl Scenario for Spread {
         }]
     }
 
-    /// As the default, except for `random`, with a random stream for each agent of each episode, and `bound`, whose only figure is the return.
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
-        match who {
-            Who::Baseline(BOUND) => {
-                let envs = evaluation.episodes.start as usize..evaluation.episodes.end as usize;
-                let mut batch = self.batch(envs.clone());
-                batch.reset(evaluation.seed, &mut BatchSlabs::new(batch.spec()))?;
-                let outcome = |env: usize| Outcome {
-                    episode_return: Some(self.bound(&batch, env)),
-                    figures: vec![Measured::NONE; INFO.len()],
-                    ..Outcome::default()
-                };
-                Ok((0..envs.len()).map(outcome).collect())
-            }
-            Who::Baseline(RANDOM) => {
-                let batch = self.batch(0..1);
-                let mut random = RandomController::new(batch.spec(), evaluation.seed, evaluation.episodes.clone());
-                evaluate_by_playing(self, Who::Controller(&mut random), evaluation)
-            }
-            _ => evaluate_by_playing(self, who, evaluation),
-        }
+        let (batch, bound) = (|envs| self.batch(envs), |batch: &SpreadBatch, env| self.bound(batch, env));
+        mpe::evaluate(self, batch, bound, who, evaluation)
     }
 }

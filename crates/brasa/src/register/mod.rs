@@ -248,7 +248,8 @@ mod classic {
 
     use brasa_classic::{
         Acrobot, CartPole, CartPoleNoVelocity, Catch, Classic, Difficulty, MountainCar, MountainCarContinuous,
-        MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity, PopgymConfig, Spread, SpreadConfig,
+        MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity, PopgymConfig, Reference, ReferenceConfig,
+        Spread, SpreadConfig,
     };
     #[cfg(feature = "tensor")]
     use brasa_core::RuleTensors;
@@ -305,6 +306,12 @@ mod classic {
         registry
             .settings::<SpreadConfig>("scenario.simple-spread", "MPE's Simple Spread: agents cover landmarks together");
         registry.rules("scenario.simple-spread", || drop(SpreadConfig::default().validate()));
+        registry.scenario(ScenarioEntry::new("simple-reference", Reference::new));
+        registry.settings::<ReferenceConfig>(
+            "scenario.simple-reference",
+            "MPE's Simple Reference: two agents tell each other where to go",
+        );
+        registry.rules("scenario.simple-reference", || drop(ReferenceConfig::default().validate()));
         memory(registry);
     }
 
