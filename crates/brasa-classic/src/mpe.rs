@@ -101,3 +101,44 @@ pub(crate) fn evaluate<B: EnvBatch>(
         _ => evaluate_by_playing(scenario, who, evaluation),
     }
 }
+
+#[cfg(test)]
+pub(crate) mod recorded {
+    use brasa_env::{Ending, Simulation, StepOut, View};
+    use serde::Deserialize;
+
+    /// What recorded episodes of all tasks have.
+    #[derive(Deserialize)]
+    pub(crate) struct Recorded {
+        actions: Vec<Vec<f32>>,
+        /// Of every agent after each step.
+        observations: Vec<Vec<Vec<f32>>>,
+        rewards: Vec<Vec<f64>>,
+        truncated: Vec<bool>,
+    }
+
+    impl Recorded {
+        /// Plays the actions in the first environment, which is as it was at the start of the recording, and compares every number. The figures of
+        /// all steps.
+        pub(crate) fn replay(&self, simulation: &mut impl Simulation, what: usize) -> Vec<Vec<f64>> {
+            let spec = simulation.spec().clone();
+            let mut obs = vec![0.0; spec.n_agents * spec.obs.width()];
+            let (mut reward, mut elapsed) = (vec![0.0; spec.n_agents], vec![1.0; spec.n_agents]);
+            let step = |(step, actions): (usize, &Vec<f32>)| {
+                let mut info = vec![0.0; spec.info_names.len()];
+                let view = View { obs: &mut obs, shared: &mut [], mask: &mut [] };
+                let out = StepOut { reward: &mut reward, elapsed: &mut elapsed, info: &mut info };
+                let ending = simulation.step(0, actions, view, out).expect("the actions are legal");
+                assert_eq!(ending == Ending::Truncated, self.truncated[step], "{what}, {step}");
+                for (ours, theirs) in obs.iter().zip(self.observations[step].iter().flatten()) {
+                    assert!((ours - theirs).abs() <= 1e-6, "{what}, {step}: {ours} {theirs}");
+                }
+                for (ours, theirs) in reward.iter().zip(&self.rewards[step]) {
+                    assert!((f64::from(*ours) - theirs).abs() <= 1e-6, "{what}, {step}: {ours} {theirs}");
+                }
+                info
+            };
+            self.actions.iter().enumerate().map(step).collect()
+        }
+    }
+}

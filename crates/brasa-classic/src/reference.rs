@@ -336,6 +336,7 @@ mod tests {
     use brasa_env::check_env;
 
     use super::*;
+    use crate::mpe::recorded::Recorded;
 
     #[derive(Deserialize)]
     struct Episode {
@@ -343,11 +344,8 @@ mod tests {
         positions: [Point; AGENTS],
         landmarks: [Point; LANDMARKS],
         goals: [usize; AGENTS],
-        /// Of both agents, as pairs.
-        actions: Vec<Vec<f32>>,
-        observations: Vec<Vec<Vec<f32>>>,
-        rewards: Vec<Vec<f64>>,
-        truncated: Vec<bool>,
+        #[serde(flatten)]
+        recorded: Recorded,
     }
 
     /// Recorded from MPE2 by `scripts/record_reference.py`.
@@ -361,20 +359,7 @@ mod tests {
             let mut simulation = ReferenceSimulation::new(&config, 0..1);
             let Episode { positions, landmarks, goals, .. } = *episode;
             simulation.planes[0] = Plane { positions, landmarks, goals, ..Plane::default() };
-            let (mut obs, mut reward, mut elapsed) = ([0.0; AGENTS * WIDTH], [0.0; AGENTS], [1.0; AGENTS]);
-            for (step, actions) in episode.actions.iter().enumerate() {
-                let mut info = [0.0; 2];
-                let view = View { obs: &mut obs, shared: &mut [], mask: &mut [] };
-                let out = StepOut { reward: &mut reward, elapsed: &mut elapsed, info: &mut info };
-                let ending = simulation.step(0, actions, view, out).expect("the actions are legal");
-                assert_eq!(ending == Ending::Truncated, episode.truncated[step], "{index}, {step}");
-                for (ours, theirs) in obs.iter().zip(episode.observations[step].iter().flatten()) {
-                    assert!((ours - theirs).abs() <= 1e-6, "{index}, {step}: {ours} {theirs}");
-                }
-                for (ours, theirs) in reward.iter().zip(&episode.rewards[step]) {
-                    assert!((f64::from(*ours) - theirs).abs() <= 1e-6, "{index}, {step}: {ours} {theirs}");
-                }
-            }
+            episode.recorded.replay(&mut simulation, index);
         }
     }
 

@@ -111,6 +111,7 @@ fn batch(golden: &Golden, case: &Case, device: &Device) -> Transitions<Obs, Tens
         discount: vector(&discount, device),
         weight: b.weight.as_ref().map(|weight| vector(weight, device)),
         rows: Tensor::<1, Int>::arange(0..rows as i64, device),
+        sequences: None,
     }
 }
 

@@ -295,17 +295,15 @@ mod tests {
     use brasa_env::{EnvBatch, Evaluation, Scenario, Who, check_env};
 
     use super::*;
+    use crate::mpe::recorded::Recorded;
 
     #[derive(Deserialize)]
     struct Episode {
         local_ratio: f64,
         positions: Vec<Point>,
         landmarks: Vec<Point>,
-        actions: Vec<Vec<f32>>,
-        /// Of every agent after each step.
-        observations: Vec<Vec<Vec<f32>>>,
-        rewards: Vec<Vec<f64>>,
-        truncated: Vec<bool>,
+        #[serde(flatten)]
+        recorded: Recorded,
     }
 
     /// Recorded from MPE2 by `scripts/record_spread.py`.
@@ -321,20 +319,8 @@ mod tests {
             let mut simulation = SpreadSimulation::new(&config, 0..1);
             let plane = &mut simulation.planes[0];
             (plane.positions, plane.landmarks) = (episode.positions.clone(), episode.landmarks.clone());
-            let (mut obs, mut reward, mut elapsed) = (vec![0.0; n * width(n)], vec![0.0; n], vec![1.0; n]);
-            for (step, actions) in episode.actions.iter().enumerate() {
-                let mut info = [0.0; 3];
-                let view = View { obs: &mut obs, shared: &mut [], mask: &mut [] };
-                let out = StepOut { reward: &mut reward, elapsed: &mut elapsed, info: &mut info };
-                let ending = simulation.step(0, actions, view, out).expect("the actions are legal");
-                assert_eq!(ending == Ending::Truncated, episode.truncated[step], "{index}, {step}");
+            for info in episode.recorded.replay(&mut simulation, index) {
                 n_touches += info[2] as usize;
-                for (ours, theirs) in obs.iter().zip(episode.observations[step].iter().flatten()) {
-                    assert!((ours - theirs).abs() <= 1e-6, "{index}, {step}: {ours} {theirs}");
-                }
-                for (ours, theirs) in reward.iter().zip(&episode.rewards[step]) {
-                    assert!((f64::from(*ours) - theirs).abs() <= 1e-6, "{index}, {step}: {ours} {theirs}");
-                }
             }
         }
         assert!(n_touches >= 19, "agents touch {n_touches} times");
