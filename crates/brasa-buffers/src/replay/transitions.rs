@@ -6,8 +6,7 @@ use burn::tensor::{Int, Tensor};
 use super::ReplayedSequences;
 
 /// Transitions sampled from a [`ReplayBuffer`](super::ReplayBuffer), one per row. The tensors are without autodiff: in a loss with a network on an
-/// autodiff device they
-/// are constants.
+/// autodiff device they are constants.
 ///
 /// The target of a value is `reward + discount * value(next_obs)`.
 ///
