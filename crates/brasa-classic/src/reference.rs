@@ -348,7 +348,7 @@ mod tests {
         recorded: Recorded,
     }
 
-    /// Recorded from MPE2 by `scripts/record_reference.py`.
+    /// Recorded from MPE2 by `scripts/record_mpe.py`.
     #[test]
     fn episodes_are_those_of_mpe() {
         let text = include_str!("../tests/data/reference.json");

@@ -106,22 +106,22 @@ impl<N: ActionValues + Module> Dqn<N> {
         }
     }
 
-    /// The targets, `[n_rows]`, detached. `burn_in` are the steps before those of a batch of sequences.
-    fn td_target(&self, batch: &Transitions<N::Obs, Tensor<2>>, burn_in: Option<&BurnIn<N::Obs>>) -> Tensor<1> {
+    /// The targets, `[n_rows]`, detached. `first` has what the online and the target network remember before the steps of sequences.
+    fn td_target(&self, batch: &Transitions<N::Obs, Tensor<2>>, first: Option<&[Tensor<2>; 2]>) -> Tensor<1> {
         let (online, target) = (self.online.plain(), self.target());
-        let before = |network: &N| match &batch.sequences {
-            Some(replayed) => before_next(network, batch, replayed, burn_in),
-            None => PolicyState::default(),
+        let before = |network: &N, index: usize| match (&batch.sequences, first) {
+            (Some(replayed), Some(first)) => before_next(network, batch, replayed, first[index].clone()),
+            _ => PolicyState::default(),
         };
         let next_value = match (self.config.double, &batch.sequences) {
-            (false, _) => target.best_from(batch.next_obs.clone(), &mut before(target)).1,
+            (false, _) => target.best_from(batch.next_obs.clone(), &mut before(target, 1)).1,
             (true, None) => {
                 let choice = online.best(batch.next_obs.clone()).0;
                 target.values_of(batch.next_obs.clone(), choice)
             }
             (true, Some(_)) => {
-                let choice = online.best_from(batch.next_obs.clone(), &mut before(online)).0;
-                let values = target.values_from(batch.next_obs.clone(), &mut before(target));
+                let choice = online.best_from(batch.next_obs.clone(), &mut before(online, 0)).0;
+                let values = target.values_from(batch.next_obs.clone(), &mut before(target, 1));
                 values.gather(1, choice.int()).squeeze_dim(1)
             }
         };
@@ -141,20 +141,20 @@ impl<N: ActionValues + Module> Dqn<N> {
     /// One gradient step, and a step of the target network if one is due; with the targets.
     fn compute(
         &mut self,
-        batch: &Transitions<N::Obs, Tensor<2>>,
+        batch: Transitions<N::Obs, Tensor<2>>,
         step: Step,
         is_due: bool,
     ) -> (Learned<1, 2>, Tensor<1>) {
-        let (burn_in, learned) = match &batch.sequences {
-            Some(_) => batch.clone().burned_in(),
-            None => (None, batch.clone()),
-        };
-        let batch = &learned;
-        let target = self.td_target(batch, burn_in.as_ref());
-        let sequences = batch.sequences.as_ref().map(|replayed| {
-            let state = before_first(self.online.plain(), replayed, burn_in.as_ref());
-            Sequences { state, starts: replayed.steps.starts.clone() }
+        let (burn_in, batch) = batch.burned_in();
+        let first = batch.sequences.as_ref().map(|replayed| {
+            [self.online.plain(), self.target()].map(|network| before_first(network, replayed, burn_in.as_ref()))
         });
+        let target = self.td_target(&batch, first.as_ref());
+        let sequences = batch
+            .sequences
+            .as_ref()
+            .zip(first)
+            .map(|(replayed, [state, _])| Sequences { state, starts: replayed.steps.starts.clone() });
         let forward = ValuesOfChoices { obs: &batch.obs, action: &batch.action, sequences: sequences.as_ref() };
         let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
         let learned = self.online.learn(&forward, data, &Huber, step, |_| true);
@@ -188,8 +188,8 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
         };
         let (learned, target) = match update.batch.sequences {
             // A recording takes rows that stand alone.
-            Some(_) => self.compute(&update.batch, step, is_due),
-            None => self.replayed(update, |dqn, batch, _| dqn.compute(&batch, step, is_due)),
+            Some(_) => self.compute(update.batch, step, is_due),
+            None => self.replayed(update, |dqn, batch, _| dqn.compute(batch, step, is_due)),
         };
 
         let mut metrics = Metrics::default();
@@ -290,14 +290,13 @@ fn before_first<N: ActionValues>(
     network.states_of_sequences(obs.clone(), steps).slice(n_rows - n..n_rows)
 }
 
-/// What `network` remembers before the next observation of each row.
+/// What `network` remembers before the next observation of each row, from `state` before the first steps.
 fn before_next<N: ActionValues>(
     network: &N,
     batch: &Transitions<N::Obs, Tensor<2>>,
     replayed: &ReplayedSequences,
-    burn_in: Option<&BurnIn<N::Obs>>,
+    state: Tensor<2>,
 ) -> PolicyState {
-    let state = before_first(network, replayed, burn_in);
     let steps = Sequences { state, starts: replayed.steps.starts.clone() };
     let states = network.states_of_sequences(batch.obs.clone(), &steps);
     PolicyState { numbers: Some(Rows::select(&states, replayed.last.clone())) }

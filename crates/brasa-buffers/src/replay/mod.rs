@@ -416,7 +416,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// [`SequenceConfig::n_sequences`] says. With priorities, `beta` is the exponent of the weights: see [`ReplayBuffer::beta`].
     ///
     /// # Panics
-    /// If nothing is stored or `batch_size` is 0.
+    /// If nothing is stored or `batch_size` is 0, or for sequences without [`ReplayBuffer::with_memory`].
     #[track_caller]
     pub fn sample(&self, batch_size: usize, beta: f64, rng: &mut (impl Rng + ?Sized)) -> Transitions<O, A> {
         assert!(self.n_transitions() > 0, "the replay buffer is empty: there is nothing to sample");

@@ -1,19 +1,45 @@
 //! Sequences of replayed steps, for networks that remember.
 
-use brasa_core::env::field;
+use brasa_core::env::{EnvSpec, field};
 use brasa_core::{PolicyState, Rows, Sequences, StepBatch};
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 
 use super::host::fetch_rows;
 use super::n_step::Chain;
 use super::priorities::Drawn;
-use super::{BufferError, ReplayBuffer, SequenceConfig, Transitions, outcome};
+use super::{BufferError, ReplayBuffer, ReplayConfig, SequenceConfig, Transitions, outcome};
 use crate::compact::{Compact, Packed, Precision};
 
 /// How the rows of [`Transitions`] follow each other: row `t * n + i` is step `t` of sequence `i` of `n`.
 ///
-/// The weights of a batch of sequences are 0 for steps that only lead to others or to targets, and for those that are not stored yet, and
-/// above 1 for the others, so that the mean over all rows of the loss is that over the steps to learn from.
+/// The weights of a batch of sequences are 0 for steps that only lead to others or to targets, and for those that are not stored yet. Those of
+/// the other steps have a factor, so that the mean over all rows behind the burn-in is the mean over the steps to learn from.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/rollout.inc")); }
+/// # use shown::*;
+/// use brasa_buffers::{EnvSpec, Obs, ReplayBuffer, ReplayConfig, SequenceConfig, Space, named_rng};
+/// use brasa_core::PolicyState;
+///
+/// # let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["x"]), Space::Discrete(2), 1);
+/// # let device = brasa_device::open_named("cpu")?;
+/// # let (obs, action) = (Obs::new(row(0.0, &device)), row(1.0, &device));
+/// let sequences = SequenceConfig { length: 2, ..SequenceConfig::default() };
+/// let config = ReplayConfig { capacity: 100, sequences: Some(sequences), ..ReplayConfig::default() };
+/// let mut replay = ReplayBuffer::new(&config, &spec, &obs, &action, 0.99, &device)?.with_memory(1)?;
+/// replay.begin(obs);
+/// for count in 0..3 {
+///     // A policy that counts steps.
+///     let state = PolicyState { numbers: Some(row(count as f32, &device)) };
+///     replay.push_from(&state, action.clone(), &step(&device))?;
+/// }
+/// let batch = replay.sample(2, 0.0, &mut named_rng(0, "example", 0));
+/// let sequences = batch.sequences.expect("the buffer has sequences");
+/// // One sequence of two steps. The next observation of each step is behind this step.
+/// assert_eq!(sequences.last.into_data().iter::<i64>().collect::<Vec<_>>(), [0, 1]);
+/// assert!([0.0, 1.0, 2.0].contains(&brasa_core::read_back(sequences.steps.state)[0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ReplayedSequences {
     /// What the policy remembered before the first steps, and where episodes begin.
@@ -83,7 +109,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// The buffer with room for the `width` numbers per row that a policy remembers, none for a policy without memory.
     ///
     /// # Errors
-    /// [`BufferError::Field`] if [`ReplayConfig::sequences`](super::ReplayConfig::sequences) are missing for a policy that remembers, or are set
+    /// [`BufferError::Field`] if [`ReplayConfig::sequences`] are missing for a policy that remembers, or are set
     /// for another one; for a team, or numbers that do not fit into the memory.
     pub fn with_memory(self, width: usize) -> Result<Self, BufferError> {
         let text = |config: SequenceConfig| format!("a length of {}", config.length);
@@ -98,25 +124,17 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let rule = "must be 1 for a network that remembers: agents of a team sample separately";
         field::rule(self.n_agents == 1, "n_agents", rule, self.n_agents)?;
         let rows = self.ring.n_slots() * self.n_rows;
-        let precision = Self::memory_precision(self.precision);
-        field::fits_in_memory("capacity", rows, (rows * width * precision.dtype().size()) as f64)?;
+        let precision = memory_precision(self.precision);
+        field::fits_in_memory("capacity", rows, bytes(rows, width, precision))?;
         let like = Packed::new(Tensor::zeros([1, width], &self.device), precision);
         let remembered = Some(like.zeroed(rows, &self.device));
         Ok(Self { remembered, ..self })
     }
 
-    /// What is remembered takes the bits of observations, but no codes of pixels.
-    fn memory_precision(of_obs: Precision) -> Precision {
-        match of_obs {
-            Precision::U8 { .. } => Precision::F32,
-            other => other,
-        }
-    }
-
-    /// Bytes of what a policy remembers, `width` numbers, in a buffer for `n_rows` rows per step with observations of `of_obs`.
-    pub fn memory_bytes(capacity: usize, n_rows: usize, width: usize, of_obs: Precision) -> f64 {
-        let rows = capacity / n_rows.max(1) * n_rows;
-        (rows * width * Self::memory_precision(of_obs).dtype().size()) as f64
+    /// Bytes of what a policy remembers, `width` numbers per row, in a buffer on `device` for steps of environments of `spec`.
+    pub fn memory_bytes(config: &ReplayConfig, spec: &EnvSpec, width: usize, device: &Device) -> f64 {
+        let rows = config.capacity / spec.n_rows() * spec.n_rows();
+        bytes(rows, width, memory_precision(config.precision.of_space(&spec.obs, device)))
     }
 
     /// [`ReplayBuffer::push`] with what the policy remembered before the action.
@@ -201,4 +219,16 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let mixed = max * config.max_share + mean * (1.0 - config.max_share);
         (rows.clone().slice(0..n), mixed.reshape([n]))
     }
+}
+
+/// What is remembered takes the bits of observations, but no codes of pixels.
+fn memory_precision(of_obs: Precision) -> Precision {
+    match of_obs {
+        Precision::U8 { .. } => Precision::F32,
+        other => other,
+    }
+}
+
+fn bytes(rows: usize, width: usize, precision: Precision) -> f64 {
+    (rows * width * precision.dtype().size()) as f64
 }

@@ -306,7 +306,7 @@ mod tests {
         recorded: Recorded,
     }
 
-    /// Recorded from MPE2 by `scripts/record_spread.py`.
+    /// Recorded from MPE2 by `scripts/record_mpe.py`.
     #[test]
     fn episodes_are_those_of_mpe() {
         let text = include_str!("../../tests/data/spread.json");

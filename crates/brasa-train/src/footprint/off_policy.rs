@@ -40,14 +40,13 @@ where
         let Acting { env, obs, action, acting, stepping, env_bytes } =
             Acting::measured(&mut envs, &policy, n_envs, run)?;
         let n_rows = n_envs * env.spec().n_agents;
-        let stored =
-            ReplayBuffer::bytes_of(&config.replay, &env.spec().with_n_envs(n_envs), &obs, &action, env.device());
-        let stored = stored
+        let whole = env.spec().with_n_envs(n_envs);
+        let stored = ReplayBuffer::bytes_of(&config.replay, &whole, &obs, &action, env.device())
             + ReplayBuffer::<E::Obs, E::Action>::memory_bytes(
-                config.replay.capacity,
-                n_rows,
+                &config.replay,
+                &whole,
                 policy.state_width(),
-                config.replay.precision,
+                env.device(),
             );
         let (noise, obs_bytes) = (policy.noise(), obs.bytes_per_row());
         let bookkeeping = ReplayBuffer::<E::Obs, E::Action>::bookkeeping_bytes(&config.replay, n_envs);
