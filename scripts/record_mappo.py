@@ -6,7 +6,8 @@
 Actor and critic are TorchRL's `MultiAgentMLP`, one for all agents; the critic is centralized. It computes the value of an agent from the
 observations of the team in the order in which Brasa gives them: from the next agent on, the agent itself last. The rollout is made up, so that
 every branch is met: random observations, rewards and ends, and an agent that is masked after it has left. The update is `ClipPPOLoss` on the whole
-rollout, as BenchMARL calls it.
+rollout, as BenchMARL calls it. Normalized values are TorchRL's `PopArtValueNorm`, used as Yu et al. 2022 do: the critic has normalized values, which
+are denormalized before advantages are estimated, and the moments are updated before the loss.
 """
 
 import json
@@ -18,8 +19,9 @@ import torchrl
 from recording import numbers
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
-from torchrl.modules import MultiAgentMLP, ProbabilisticActor, ValueOperator
+from torchrl.modules import MultiAgentMLP, PopArtValueNorm, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss, ValueEstimators
+from torchrl.objectives.value.functional import generalized_advantage_estimate
 
 ENVS, AGENTS, STEPS, WIDTH, ACTIONS = 4, 3, 6, 4, 5
 OBS, ACTION, LOG_PROB = ("agents", "observation"), ("agents", "action"), ("agents", "sample_log_prob")
@@ -74,7 +76,7 @@ def weights(loss):
     return out
 
 
-def record(seed, *, n_epochs, learning_rate, ent_coef, vf_coef, max_grad_norm, clip_range_vf=None):
+def record(seed, *, n_epochs, learning_rate, ent_coef, vf_coef, max_grad_norm, clip_range_vf=None, normalizes=False):
     rng = np.random.RandomState(seed)
     torch.manual_seed(seed)
     actor = ProbabilisticActor(
@@ -130,6 +132,25 @@ def record(seed, *, n_epochs, learning_rate, ent_coef, vf_coef, max_grad_norm, c
         distribution = actor.get_dist(data)
         last = data["next"].select("agents")[:, -1]
         last_value = critic(last)[("agents", "state_value")]
+        raw = data[("agents", "state_value")]
+        if normalizes:
+            norm = PopArtValueNorm(shape=1)
+            for _ in range(3):
+                norm.update(tensor(rng.normal(-2, 3, size=(40, 1))))
+            earlier = [norm.running_mean, norm.running_mean_sq, norm.debiasing_term]
+            earlier = [float(number) for number in torch.cat([number.reshape(1) for number in earlier])]
+            value = norm.denormalize(raw)
+            next_value = norm.denormalize(critic(data["next"])[("agents", "state_value")])
+            # Time is the last but one dimension there.
+            by_time = lambda array: array.transpose(1, 2)
+            advantage, target = generalized_advantage_estimate(
+                GAMMA,
+                GAE_LAMBDA,
+                *map(by_time, [value, next_value, tensor(reward)[..., None], flags, flags]),
+            )
+            data["advantage"], target = by_time(advantage), by_time(target)
+            norm.update(target)
+            data["value_target"], data[("agents", "state_value")] = norm.normalize(target), norm.normalize(value)
 
     # Steps first, then environments with their agents, as rows are pushed.
     rows = lambda array: numbers(torch.as_tensor(np.asarray(array)).transpose(0, 1).contiguous())
@@ -137,7 +158,7 @@ def record(seed, *, n_epochs, learning_rate, ent_coef, vf_coef, max_grad_norm, c
         "obs": rows(joint(obs[:, :STEPS])),
         "action": rows(data[ACTION]),
         "log_prob": rows(data[LOG_PROB]),
-        "value": rows(data[("agents", "state_value")].detach()),
+        "value": rows(raw.detach()),
         "reward": rows(reward),
         "terminated": rows(flags),
         "last_value": numbers(last_value.detach()),
@@ -146,9 +167,9 @@ def record(seed, *, n_epochs, learning_rate, ent_coef, vf_coef, max_grad_norm, c
     of_rows = lambda array: numbers(torch.as_tensor(np.asarray(array)).reshape(ENVS, STEPS, -1).transpose(0, 1).contiguous())
     expected = {
         "advantage": of_rows(data["advantage"]),
-        "target": of_rows(data["value_target"]),
+        "target": of_rows(target if normalizes else data["value_target"]),
         "evaluated": {
-            "value": of_rows(data[("agents", "state_value")]),
+            "value": of_rows(raw),
             "log_prob": of_rows(distribution.log_prob(data[ACTION])),
             "entropy": of_rows(distribution.entropy()),
         },
@@ -167,6 +188,8 @@ def record(seed, *, n_epochs, learning_rate, ent_coef, vf_coef, max_grad_norm, c
     policy, value, entropy = np.mean(reports, axis=0)
     settings = {"n_epochs": n_epochs, "learning_rate": learning_rate, "ent_coef": ent_coef, "vf_coef": vf_coef}
     settings |= {"max_grad_norm": max_grad_norm, "normalize_advantage": False, "clip_range_vf": clip_range_vf}
+    if normalizes:
+        settings["earlier_moments"] = earlier
     return {
         "gamma": GAMMA,
         "gae_lambda": GAE_LAMBDA,
@@ -185,6 +208,12 @@ def main(path):
         "passes": record(2, n_epochs=4, learning_rate=3e-3, ent_coef=0.01, vf_coef=1.0, max_grad_norm=0.5),
         "clipped_values": record(
             3, n_epochs=3, learning_rate=3e-3, ent_coef=0.0, vf_coef=0.5, max_grad_norm=0.5, clip_range_vf=0.2
+        ),
+        "normalized_values": record(
+            4, n_epochs=3, learning_rate=3e-3, ent_coef=0.01, vf_coef=1.0, max_grad_norm=10.0, normalizes=True
+        ),
+        "normalized_clipped_values": record(
+            5, n_epochs=3, learning_rate=3e-3, ent_coef=0.0, vf_coef=1.0, max_grad_norm=0.5, clip_range_vf=0.2, normalizes=True
         ),
     }
     versions = {"torch": torch.__version__, "torchrl": torchrl.__version__, "numpy": np.__version__}

@@ -2,11 +2,11 @@
 
 use brasa_buffers::Rollout;
 use brasa_core::env::named_rng;
-use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
+use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress, ValueScale};
 use brasa_kernels::LossData;
 use brasa_nn::{
     Changing, Data, EvaluatedActions, ParamsError, Persist, Recordable, Recordings, Reports, Saved, Step, Trainable,
-    Update, check_memory, choice_weight, explained_variance, weights,
+    Update, ValueNorm, check_memory, choice_weight, explained_variance, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -47,6 +47,8 @@ pub struct A2c<M: ActorCritic> {
     config: A2cConfig,
     seed: u64,
     rollouts: u64,
+    /// With `normalize_value`.
+    values: Option<ValueNorm>,
     recordings: Recordings<Rollout<M::Obs, M::Action>, Reports<4>>,
 }
 
@@ -58,11 +60,13 @@ impl<M: ActorCritic + Module> A2c<M> {
     pub fn new(network: M, config: A2cConfig, seed: u64) -> Result<Self, A2cError> {
         config.validate()?;
         check_memory(network.state_width(), config.accumulation_steps, None)?;
+        let values = config.normalize_value.then(ValueNorm::default);
         Ok(Self {
             trainable: Trainable::new(network, config.optimizer)?.in_parts(config.accumulation_steps),
             config,
             seed,
             rollouts: 0,
+            values,
             recordings: Recordings::default(),
         })
     }
@@ -109,7 +113,12 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
     type Batch = Rollout<M::Obs, M::Action>;
     type Policy = M;
 
-    fn update(&mut self, rollout: Self::Batch, progress: Progress) -> Metrics {
+    fn update(&mut self, mut rollout: Self::Batch, progress: Progress) -> Metrics {
+        let explained_variance = explained_variance(rollout.value.clone(), rollout.returns.clone());
+        if let Some(values) = &mut self.values {
+            values.update(&rollout.returns);
+            [rollout.value, rollout.returns] = [rollout.value, rollout.returns].map(|x| values.scale().normalize(x));
+        }
         let learning_rate = self.config.learning_rate.at(progress.fraction());
         let step = Step::new(learning_rate, self.config.max_grad_norm);
         let batch_size = self.config.batch_size.unwrap_or(usize::MAX);
@@ -123,7 +132,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/n_updates", self.rollouts as f64);
         self.trainable.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
-        metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.returns));
+        metrics.push_tensor("train/explained_variance", explained_variance);
         if let Some(std) = self.trainable.plain().std() {
             metrics.push_tensor("train/std", std.mean());
         }
@@ -165,6 +174,10 @@ impl<M: ActorCritic + Module> OnPolicyLearner for A2c<M> {
         self.config.gae_lambda
     }
 
+    fn value_scale(&self) -> ValueScale {
+        self.values.as_ref().map(ValueNorm::scale).unwrap_or_default()
+    }
+
     fn log_interval(&self) -> u64 {
         self.config.log_interval
     }
@@ -188,6 +201,7 @@ impl<M: ActorCritic + Module> Persist for A2c<M> {
         let mut saved = Saved::default();
         saved.put_policy(self.trainable.plain());
         saved.put_optimizer("network", &self.trainable);
+        self.values.iter().for_each(|values| values.save(&mut saved));
         saved.put_number("rollouts", self.rollouts as f64);
         saved
     }
@@ -195,6 +209,7 @@ impl<M: ActorCritic + Module> Persist for A2c<M> {
     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
         self.trainable.set_module(saved.policy(self.trainable.valid())?);
         saved.optimizer("network", &mut self.trainable)?;
+        self.values = ValueNorm::load(saved, self.config.normalize_value)?;
         self.rollouts = saved.number("rollouts")? as u64;
         Ok(())
     }

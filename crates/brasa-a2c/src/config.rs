@@ -39,6 +39,9 @@ pub struct A2cConfig {
     pub max_grad_norm: Option<f64>,
     /// Whether the advantages of a gradient step are normalized to mean 0 and standard deviation 1. Default off.
     pub normalize_advantage: bool,
+    /// Whether the critic learns returns with mean 0 and standard deviation 1, by their running moments (Yu et al. 2022). Default off. It helps
+    /// where returns are large, as `train.scale_reward` does, and leaves rewards as they are. Waits for the device once per rollout.
+    pub normalize_value: bool,
     /// Environment steps, summed over environments, between two readings of metrics. Default 1: after every rollout. Each reading
     /// waits for the device; between two of them checkpoints, evaluations and the progress line wait too.
     #[serde(deserialize_with = "whole::count")]
@@ -63,6 +66,7 @@ impl Default for A2cConfig {
             vf_coef: 0.5,
             max_grad_norm: Some(0.5),
             normalize_advantage: false,
+            normalize_value: false,
             log_interval: 1,
             optimizer: RmsPropConfig::default().into(),
             accumulation_steps: 1,

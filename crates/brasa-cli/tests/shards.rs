@@ -30,7 +30,7 @@ fn experiments(dir: &Path) -> Vec<(&'static str, PathBuf)> {
         write(
             "a2c",
             "[scenario.cart-pole]\n[train]\nn_shards = 4\nn_envs = 8\ntotal_env_steps = 4096\n\
-            [network]\nactor_hidden = [16]\ncritic_hidden = [16]\n[a2c]\nn_steps = 8\nnormalize_advantage = true\n",
+            [network]\nactor_hidden = [16]\ncritic_hidden = [16]\n[a2c]\nn_steps = 8\nnormalize_advantage = true\nnormalize_value = true\n",
         ),
         write(
             "memory",

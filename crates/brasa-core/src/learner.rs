@@ -3,7 +3,7 @@
 use brasa_env::{EnvError, EnvSpec};
 use burn::tensor::Tensor;
 
-use crate::{Metrics, Policy};
+use crate::{Metrics, Policy, ValueScale};
 
 /// Improves a policy from batches of experience.
 ///
@@ -103,6 +103,11 @@ pub trait OnPolicyLearner: Learner {
 
     /// Lambda of generalized advantage estimation, in [0, 1].
     fn gae_lambda(&self) -> f64;
+
+    /// The unit of the policy's values. Default: that of rewards. A loop converts values before it estimates advantages.
+    fn value_scale(&self) -> ValueScale {
+        ValueScale::default()
+    }
 
     /// Environment steps between two readings of metrics. Default 1: after every rollout.
     fn log_interval(&self) -> u64 {

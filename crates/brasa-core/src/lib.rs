@@ -42,6 +42,7 @@ mod smoothing;
 mod team_obs;
 mod tensor_dynamics;
 mod tensor_env;
+mod value_scale;
 mod vec_env;
 
 pub use check_dynamics::check_dynamics;
@@ -67,6 +68,7 @@ pub use sizes::{ActionSizes, NetworkSizes};
 pub use team_obs::{Shared, TeamObs};
 pub use tensor_dynamics::{NoiseWidths, TensorDynamics, TensorState, TensorStep};
 pub use tensor_env::TensorEnv;
+pub use value_scale::ValueScale;
 pub use vec_env::{StepBatch, Successor, VecEnv};
 
 pub use brasa_env as env;

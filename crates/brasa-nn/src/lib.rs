@@ -66,6 +66,7 @@ mod shards;
 mod squashed_actor;
 mod team_q_network;
 mod trainable;
+mod value_norm;
 mod window_actor_critic;
 
 pub use action_head::{ActionHead, ActionHeadConfig, Heads};
@@ -114,6 +115,7 @@ pub use shards::gradient_in_shards;
 pub use squashed_actor::{SquashedActor, SquashedActorConfig};
 pub use team_q_network::{Sharing, TeamQNetwork, TeamQNetworkConfig};
 pub use trainable::{Clip, Step, Trainable};
+pub use value_norm::ValueNorm;
 pub use window_actor_critic::{WindowActorCritic, WindowActorCriticConfig};
 
 use brasa_core::env::InvalidField;

@@ -49,6 +49,9 @@ pub struct PpoConfig {
     pub max_grad_norm: Option<f64>,
     /// Whether the advantages of a minibatch are normalized to mean 0 and standard deviation 1. Default on.
     pub normalize_advantage: bool,
+    /// Whether the critic learns returns with mean 0 and standard deviation 1, by their running moments (Yu et al. 2022). Default off. It helps
+    /// where returns are large, as `train.scale_reward` does, and leaves rewards as they are. Waits for the device once per rollout.
+    pub normalize_value: bool,
     /// Stops the epochs of an update at 1.5 times this Kullback-Leibler divergence. Default off. Waits for the device
     /// once per minibatch.
     pub target_kl: Option<f64>,
@@ -87,6 +90,7 @@ impl Default for PpoConfig {
             vf_coef: 0.5,
             max_grad_norm: Some(0.5),
             normalize_advantage: true,
+            normalize_value: false,
             target_kl: None,
             adaptive_kl: None,
             sequence_length: None,

@@ -2,11 +2,11 @@
 
 use brasa_buffers::Rollout;
 use brasa_core::env::named_rng;
-use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress};
+use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress, ValueScale};
 use brasa_kernels::LossData;
 use brasa_nn::{
     Changing, Data, EvaluatedActions, ParamsError, Persist, Recordable, Recordings, Reports, Saved, Step, Trainable,
-    Update, check_memory, choice_weight, explained_variance, weights,
+    Update, ValueNorm, check_memory, choice_weight, explained_variance, weights,
 };
 use brasa_number::{Number, RowLoss};
 use brasa_shards::mean;
@@ -57,6 +57,8 @@ pub struct Ppo<M: ActorCritic> {
     config: PpoConfig,
     seed: u64,
     state: PpoState,
+    /// With `normalize_value`.
+    values: Option<ValueNorm>,
     recordings: Recordings<Rollout<M::Obs, M::Action>, (Reports<6>, bool)>,
 }
 
@@ -79,12 +81,14 @@ impl<M: ActorCritic + Module> Ppo<M> {
     pub fn new(network: M, config: PpoConfig, seed: u64) -> Result<Self, PpoError> {
         config.validate()?;
         check_memory(network.state_width(), config.accumulation_steps, config.sequence_length)?;
+        let values = config.normalize_value.then(ValueNorm::default);
         let state = PpoState { rollouts: 0, epochs: 0, adaptive_rate: config.learning_rate.at(0.0) };
         Ok(Self {
             trainable: Trainable::new(network, config.adam)?.in_parts(config.accumulation_steps),
             config,
             seed,
             state,
+            values,
             recordings: Recordings::default(),
         })
     }
@@ -171,10 +175,15 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
     type Batch = Rollout<M::Obs, M::Action>;
     type Policy = M;
 
-    fn update(&mut self, rollout: Self::Batch, progress: Progress) -> Metrics {
+    fn update(&mut self, mut rollout: Self::Batch, progress: Progress) -> Metrics {
         let clip = self.config.clip_range.at(progress.fraction());
         // Data, so that a kernel is not translated again when it changes.
         let clip_data = Tensor::from_floats([clip as f32], &rollout.advantage.device());
+        let explained_variance = explained_variance(rollout.value.clone(), rollout.returns.clone());
+        if let Some(values) = &mut self.values {
+            values.update(&rollout.returns);
+            [rollout.value, rollout.returns] = [rollout.value, rollout.returns].map(|x| values.scale().normalize(x));
+        }
         let learning_rate = self.learning_rate(progress);
         let step = Step::new(learning_rate, self.config.max_grad_norm);
         let (mut reports, mut last_pass) = (Vec::new(), 0);
@@ -213,7 +222,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         metrics.push("train/clip_range", clip);
         metrics.push("train/n_updates", self.state.epochs as f64);
         self.trainable.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
-        metrics.push_tensor("train/explained_variance", explained_variance(rollout.value, rollout.returns));
+        metrics.push_tensor("train/explained_variance", explained_variance);
         metrics.push_tensor("train/approx_kl", approx_kl);
         if let Some(clip) = self.config.clip_range_vf {
             metrics.push("train/clip_range_vf", clip);
@@ -265,6 +274,10 @@ impl<M: ActorCritic + Module> OnPolicyLearner for Ppo<M> {
         self.config.gae_lambda
     }
 
+    fn value_scale(&self) -> ValueScale {
+        self.values.as_ref().map(ValueNorm::scale).unwrap_or_default()
+    }
+
     fn log_interval(&self) -> u64 {
         self.config.log_interval
     }
@@ -288,6 +301,7 @@ impl<M: ActorCritic + Module> Persist for Ppo<M> {
         let mut saved = Saved::default();
         saved.put_policy(self.trainable.plain());
         saved.put_optimizer("network", &self.trainable);
+        self.values.iter().for_each(|values| values.save(&mut saved));
         saved.put_number("rollouts", self.state.rollouts as f64);
         saved.put_number("epochs", self.state.epochs as f64);
         saved.put_number("adaptive_rate", self.state.adaptive_rate);
@@ -298,6 +312,7 @@ impl<M: ActorCritic + Module> Persist for Ppo<M> {
     fn load(&mut self, saved: &Saved) -> Result<(), ParamsError> {
         self.trainable.set_module(saved.policy(self.trainable.valid())?);
         saved.optimizer("network", &mut self.trainable)?;
+        self.values = ValueNorm::load(saved, self.config.normalize_value)?;
         // A run that is resumed with half the learning rate goes on with half the adapted one.
         let now = self.config.learning_rate.at(0.0);
         let before = saved.number("initial_rate").unwrap_or(now);

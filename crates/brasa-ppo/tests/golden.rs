@@ -8,10 +8,14 @@ use std::collections::BTreeMap;
 
 use brasa_buffers::{Discounts, Rollout, RolloutBuffer};
 use brasa_core::env::{EnvSpec, Space, named_rng};
-use brasa_core::{ActorCritic, Decision, Learner, Obs, PolicyState, Progress, Schedule, StepBatch, Successor};
+use brasa_core::export::high_and_low;
+use brasa_core::{
+    ActorCritic, Decision, Learner, Obs, OnPolicyLearner, PolicyState, Progress, Schedule, StepBatch, Successor,
+    ValueScale,
+};
 use brasa_nn::{
     ActorCriticConfig, CnnActorCritic, CnnActorCriticConfig, CnnLayers, ConvolutionConfig, MlpActorCritic, NamedParam,
-    RecurrentActorCritic, RecurrentActorCriticConfig, StdKind, load_params, named_params,
+    Persist, RecurrentActorCritic, RecurrentActorCriticConfig, StdKind, load_params, named_params,
 };
 use brasa_ppo::{Ppo, PpoConfig};
 use brasa_test::spec_of_rows;
@@ -53,6 +57,16 @@ struct Settings {
     target_kl: Option<f64>,
     max_grad_norm: Option<f64>,
     normalize_advantage: Option<bool>,
+    /// With normalized values: the exponential sums of means, of mean squares and of ones before the update.
+    earlier_moments: Option<[f64; 3]>,
+}
+
+impl Settings {
+    fn value_scale(&self) -> ValueScale {
+        let Some([mean, square, weight]) = self.earlier_moments else { return ValueScale::default() };
+        let mean = mean / weight;
+        ValueScale { mean, deviation: (square / weight - mean * mean).sqrt() }
+    }
 }
 
 #[derive(Deserialize)]
@@ -124,7 +138,7 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
         let part = values[t * rows * width..(t + 1) * rows * width].to_vec();
         Tensor::<2>::from_data(TensorData::new(part, [rows, width]), device)
     };
-    let r = &case.rollout;
+    let (r, scale) = (&case.rollout, case.settings.value_scale());
     let first = Obs::new(matrix(&r.obs, 0, obs_width));
     let mut buffer =
         RolloutBuffer::new(golden.n_steps, &spec_of_rows(rows, 1), &first, &matrix(&r.action, 0, width), device);
@@ -138,7 +152,8 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
             truncated: Tensor::zeros([rows], device),
             elapsed: None,
         };
-        let decision = Decision { log_prob: vector(&r.log_prob, t), value: Some(vector(&r.value, t)) };
+        let value = Some(scale.to_rewards(vector(&r.value, t)));
+        let decision = Decision { log_prob: vector(&r.log_prob, t), value };
         if let Some(state) = &r.state {
             // Learning needs that before the first step alone.
             let state = TensorData::new(state.clone(), [rows, state.len() / rows]);
@@ -150,7 +165,7 @@ fn rollout(golden: &Golden, case: &Case, width: usize, device: &Device) -> Rollo
     }
     let discounts = Discounts { gamma: case.gamma, gae_lambda: case.gae_lambda };
     buffer
-        .finish(vector(&r.last_value, 0), |_, _| Tensor::full([rows], 1e6, device), discounts)
+        .finish(scale.to_rewards(vector(&r.last_value, 0)), |_, _| Tensor::full([rows], 1e6, device), discounts)
         .expect("no row was truncated")
 }
 
@@ -185,9 +200,17 @@ where
         target_kl: s.target_kl,
         max_grad_norm: s.max_grad_norm.or(defaults.max_grad_norm),
         normalize_advantage: s.normalize_advantage.unwrap_or(true),
+        normalize_value: s.earlier_moments.is_some(),
         ..defaults
     };
     let mut ppo = Ppo::new(network, config, 0).expect("the config is valid");
+    if let Some(moments) = &s.earlier_moments {
+        let mut saved = ppo.save();
+        saved.policy.insert("value_norm".into(), (vec![2, 3], high_and_low(moments).concat()));
+        ppo.load(&saved).expect("it is the state of the learner");
+        let (got, expected) = (ppo.value_scale(), s.value_scale());
+        assert!((got.mean - expected.mean).abs() < 1e-6 && (got.deviation - expected.deviation).abs() < 1e-6);
+    }
     let metrics = ppo.update(batch, Progress::new(0, 1)).read().expect("finite");
     let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
     for (key, expected) in &case.logged {

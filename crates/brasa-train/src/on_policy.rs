@@ -8,7 +8,7 @@ use brasa_core::env::wrappers::RunningMoments;
 use brasa_core::env::{EnvSpec, field, named_rng};
 use brasa_core::{
     ActorCritic, Explore, HostActor, HostObs, Metrics, NoiseSpec, OnPolicyLearner, Policy, PolicyState, Progress,
-    VecEnv,
+    ValueScale, VecEnv,
 };
 use brasa_device::{autocast, precision};
 use brasa_nn::{Arrays, Persist, draw_noise, noise_numbers};
@@ -138,14 +138,14 @@ where
         progress: Progress,
     ) -> Result<Metrics, TrainError> {
         // Taken before the update and the rollout: from these, a resumed run collects the rollout again.
-        let policy = self.learner.policy(progress);
+        let (policy, scale) = (self.learner.policy(progress), self.learner.value_scale());
         let (env, weights) = (self.rollouts.env.save(), self.learner.save().policy);
         let state = self.rollouts.state.clone();
         let (index, mut clock) = (self.tally.counters.iterations + 1, self.tally.clock.fork());
         let (rollouts, precision) = (&mut self.rollouts, precision());
         let (metrics, collected) = thread::scope(|scope| {
             let collecting = scope.spawn(move || {
-                let rollout = autocast(precision, || rollouts.collect(policy, index, &mut clock));
+                let rollout = autocast(precision, || rollouts.collect(policy, scale, index, &mut clock));
                 (rollout, clock)
             });
             let metrics = self.learner.update(rollout, progress);
@@ -161,18 +161,26 @@ where
 }
 
 impl<E: VecEnv> Rollouts<E> {
-    /// The rollout `index` of the run.
-    fn collect<P>(&mut self, policy: P, index: u64, clock: &mut Clock) -> Result<Rollout<E::Obs, E::Action>, TrainError>
+    /// The rollout `index` of the run. `scale` is the unit of the policy's values.
+    fn collect<P>(
+        &mut self,
+        policy: P,
+        scale: ValueScale,
+        index: u64,
+        clock: &mut Clock,
+    ) -> Result<Rollout<E::Obs, E::Action>, TrainError>
     where
         P: ActorCritic<Obs = E::Obs, Action = E::Action>,
     {
         let policy = &policy;
+        let value_of = |obs, state: &PolicyState| scale.to_rewards(policy.value_from(obs, state));
         let n_rows = self.env.n_rows();
         let mut rng = named_rng(self.seed, "noise", index);
         let spec = policy.noise();
         let n_noises = self.n_steps.div_ceil(spec.resample_every) * n_rows;
         if let Some(actor) = self.env.on_host().and_then(|_| policy.host_actor()) {
-            return self.collect_on_host(policy, actor, &noise_numbers(spec, n_noises, &mut rng), clock);
+            let noise = noise_numbers(spec, n_noises, &mut rng);
+            return self.collect_on_host((policy, scale), actor, &noise, clock);
         }
         // One upload for the whole rollout.
         let noise = draw_noise(spec, n_noises, &mut rng, &self.device);
@@ -180,7 +188,8 @@ impl<E: VecEnv> Rollouts<E> {
             let block = step / spec.resample_every;
             let noise = noise.clone().slice(block * n_rows..(block + 1) * n_rows);
             let before = self.state.clone();
-            let (action, decision) = policy.act_from(self.obs.clone(), &mut self.state, Explore::Sample(noise));
+            let (action, mut decision) = policy.act_from(self.obs.clone(), &mut self.state, Explore::Sample(noise));
+            decision.value = decision.value.map(|value| scale.to_rewards(value));
             let in_env = policy.to_env(action.clone());
             clock.acted();
             let result = self.env.step(in_env)?;
@@ -192,8 +201,7 @@ impl<E: VecEnv> Rollouts<E> {
             buffer.push(obs, action, decision, &result);
             self.state.end_after(&result);
         }
-        let last_value = policy.value_from(self.obs.clone(), &self.state);
-        let value_of = |obs, state: &PolicyState| policy.value_from(obs, state);
+        let last_value = value_of(self.obs.clone(), &self.state);
         let buffer = self.buffer.as_mut().expect("there is at least one step");
         Ok(buffer.finish(last_value, value_of, self.discounts)?)
     }
@@ -201,7 +209,7 @@ impl<E: VecEnv> Rollouts<E> {
     /// The same without tensors, for environments in the memory of the CPU.
     fn collect_on_host<P>(
         &mut self,
-        policy: &P,
+        (policy, scale): (&P, ValueScale),
         mut actor: Box<dyn HostActor>,
         noise: &[f32],
         clock: &mut Clock,
@@ -239,7 +247,8 @@ impl<E: VecEnv> Rollouts<E> {
         }
         let HostObs { values, mask, .. } = env.observed();
         self.obs = env.obs(values.to_vec(), mask.map(<[f32]>::to_vec));
-        let value_of = |obs, state: &PolicyState| policy.value_from(obs, state);
+        scale.to_rewards_on_host(&mut rollout.decisions.value);
+        let value_of = |obs, state: &PolicyState| scale.to_rewards(policy.value_from(obs, state));
         Ok(rollout.finish(env, (self.obs.clone(), &self.state), value_of, self.discounts, &self.device))
     }
 }
@@ -292,9 +301,9 @@ where
                 Some(ahead) => ahead.rollout,
                 None => {
                     // The policy shares the weights: while it exists, an update must copy them.
-                    let policy = self.learner.policy(progress);
+                    let (policy, scale) = (self.learner.policy(progress), self.learner.value_scale());
                     let (index, clock) = (self.tally.counters.iterations, &mut self.tally.clock);
-                    let rollout = self.rollouts.collect(policy, index, clock)?;
+                    let rollout = self.rollouts.collect(policy, scale, index, clock)?;
                     self.moments.merge(&mut self.rollouts.env);
                     rollout
                 }
@@ -361,10 +370,10 @@ where
         if let Some(weights) = ahead_of(checkpoint) {
             let earlier = Checkpoint { policy: weights.clone(), ..checkpoint.clone() };
             restore_learner(&mut self.learner, &earlier, path)?;
-            let policy = self.learner.policy(self.progress());
+            let (policy, scale) = (self.learner.policy(self.progress()), self.learner.value_scale());
             let state = self.rollouts.state.clone();
             let (index, clock) = (self.tally.counters.iterations, &mut self.tally.clock);
-            let rollout = self.rollouts.collect(policy, index, clock)?;
+            let rollout = self.rollouts.collect(policy, scale, index, clock)?;
             self.ahead = Some(Ahead { rollout, env, state, policy: weights });
             self.moments.merge(&mut self.rollouts.env);
             restore_learner(&mut self.learner, checkpoint, path)?;

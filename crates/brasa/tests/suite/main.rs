@@ -20,6 +20,7 @@ mod misfits;
 #[cfg(feature = "experiment")]
 mod mutations;
 mod networks;
+mod normalized_values;
 mod off_policy;
 mod on_host;
 mod out_of_memory;

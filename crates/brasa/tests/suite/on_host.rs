@@ -4,7 +4,9 @@
 use brasa::buffers::{Remembered, Rollout};
 use brasa::classic::probe::{MaskedIdentity, MultiDiscreteIdentity};
 use brasa::classic::{CartPole, Pendulum};
-use brasa::contracts::{ActorCritic, HostEnv, Learner, Metrics, Obs, OnPolicyLearner, Progress, StepBatch, VecEnv};
+use brasa::contracts::{
+    ActorCritic, HostEnv, Learner, Metrics, Obs, OnPolicyLearner, Progress, StepBatch, ValueScale, VecEnv,
+};
 use brasa::env::wrappers::{RunningMoments, TimeLimit};
 use brasa::env::{BatchSlabs, Env, EnvBatch, EnvError, EnvSpec, EnvVec, Episode, named_rng};
 use brasa::nn::{
@@ -89,6 +91,9 @@ impl<B: EnvBatch> brasa::env::wrappers::Wrapper for Durations<B> {
     }
 }
 
+/// The unit of values.
+const SCALE: ValueScale = ValueScale { mean: -3.0, deviation: 2.0 };
+
 /// Keeps rollouts instead of learning from them.
 struct Keep<P> {
     policy: P,
@@ -120,6 +125,9 @@ impl<P: ActorCritic<Obs = Obs, Action = Tensor<2>> + Clone> OnPolicyLearner for 
     fn gae_lambda(&self) -> f64 {
         0.8
     }
+    fn value_scale(&self) -> ValueScale {
+        SCALE
+    }
 }
 
 impl<P> Persist for Keep<P> {
@@ -142,8 +150,16 @@ fn rollouts<E: VecEnv<Obs = Obs, Action = Tensor<2>>, M: Network>(env: E, networ
     let mut training = OnPolicy::new(env, learner, Run { total_env_steps: 1_000_000, seed: 3 }).expect("it starts");
     (0..3).for_each(|_| drop(training.iterate().expect("it steps")));
     let mut all = Vec::new();
+    let policy = network.valid();
     for rollout in training.into_parts().1.rollouts {
         let Rollout { obs, action, log_prob, value, advantage, returns, remembered } = rollout;
+        if remembered.is_none() {
+            let expected = SCALE.to_rewards(policy.value(obs.clone()));
+            assert!(
+                (expected - value.clone()).abs().max().into_scalar::<f32>() < 1e-5,
+                "values in the unit of rewards"
+            );
+        }
         let flat = |tensor: Tensor<2>| tensor.flatten::<1>(0, 1);
         let mask = obs.mask.map_or_else(|| log_prob.zeros_like(), flat);
         for part in [flat(obs.values), mask, flat(action), log_prob, value, advantage, returns] {

@@ -35,9 +35,18 @@ fn ppo(spec: &EnvSpec, learning_rate: f64, log_interval: u64) -> Ppo<MlpActorCri
     let config = ActorCriticConfig { actor_hidden: vec![8], critic_hidden: vec![8], ..ActorCriticConfig::default() };
     let rng = &mut named_rng(2, "weights", 0);
     let network = MlpActorCritic::new(&config, &spec.obs, &spec.action, &device().autodiff(), rng).expect("valid");
+    // Where weights do not change, neither does the unit of values.
+    let normalize_value = learning_rate > 0.0;
     let learning_rate = Schedule::Constant(learning_rate);
-    let config =
-        PpoConfig { n_steps: 32, batch_size: 32, n_epochs: 2, learning_rate, log_interval, ..Default::default() };
+    let config = PpoConfig {
+        n_steps: 32,
+        batch_size: 32,
+        n_epochs: 2,
+        normalize_value,
+        learning_rate,
+        log_interval,
+        ..Default::default()
+    };
     Ppo::new(network, config, 2).expect("valid")
 }
 
