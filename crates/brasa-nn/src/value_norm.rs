@@ -53,6 +53,7 @@ impl ValueNorm {
     pub fn update(&mut self, returns: &Tensor<1>) {
         let center = returns.clone().mean();
         let variance = (returns.clone() - center.clone()).square().mean();
+        // Waits for the device.
         let moments = Tensor::cat(vec![center, variance], 0).into_data();
         let moments: Vec<f64> = moments.iter::<f64>().collect();
         let [center, variance] = [moments[0], moments[1]];
