@@ -201,28 +201,32 @@ impl BatchSlabs {
     }
 
     /// Calls `act` with every environment, of `n_agents` rows, whose episode ended at this step, in order.
+    #[inline]
     pub(crate) fn for_each_end(&self, n_agents: usize, mut act: impl FnMut(usize)) {
         let flags =
             [&self.terminated, &self.truncated].map(|flags| flags.as_slice().expect("slabs are in standard layout"));
-        let [(blocks, rest), (other_blocks, other_rest)] = flags.map(|flags| flags.as_chunks::<8>());
-        // Most episodes go on: eight flags are one number.
-        let word = |flags: &[bool; 8]| u64::from_le_bytes(flags.map(u8::from));
-        let mut visit = |first: usize, mut ended: u64| {
+        let [terminated, truncated] = flags.map(|flags| flags.chunks(64));
+        for (block, (terminated, truncated)) in terminated.zip(truncated).enumerate() {
+            let mut ended = bits(terminated) | bits(truncated);
             while ended != 0 {
-                let row = first + ended.trailing_zeros() as usize / 8;
+                let row = 64 * block + ended.trailing_zeros() as usize;
                 if row.is_multiple_of(n_agents) {
                     act(row / n_agents);
                 }
                 ended &= ended - 1;
             }
-        };
-        for (i, (terminated, truncated)) in blocks.iter().zip(other_blocks).enumerate() {
-            visit(8 * i, word(terminated) | word(truncated));
-        }
-        for (i, (terminated, truncated)) in rest.iter().zip(other_rest).enumerate() {
-            visit(8 * blocks.len() + i, u64::from(terminated | truncated));
         }
     }
+}
+
+/// At most 64 flags as the bits of a number.
+#[inline]
+fn bits(flags: &[bool]) -> u64 {
+    let (words, rest) = flags.as_chunks::<8>();
+    // A product moves the lowest bits of eight bytes into the highest byte.
+    let packed = |flags: &[bool; 8]| u64::from_le_bytes(flags.map(u8::from)).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    let first = words.iter().enumerate().fold(0, |bits, (i, word)| bits | packed(word) << (8 * i));
+    rest.iter().enumerate().fold(first, |bits, (i, flag)| bits | u64::from(*flag) << (8 * words.len() + i))
 }
 
 /// Whether one of the flags is set. All of them are read: a compiler vectorizes this loop.

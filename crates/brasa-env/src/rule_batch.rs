@@ -190,14 +190,15 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
             if !self.step_tile(tile, actions, obs, reward, terminated) {
                 self.step_alone(tile * LANES..(tile + 1) * LANES, actions, out)?;
             }
+            go_on(tile * LANES..(tile + 1) * LANES, out);
         }
         let envs = n_envs - last.len()..n_envs;
         if last.len() < FEW || !self.step_last(envs.clone(), last, out) {
-            self.step_alone(envs, last, out)?;
+            self.step_alone(envs.clone(), last, out)?;
         }
+        go_on(envs, out);
         self.steps += 1;
         out.truncated.fill(false);
-        slab(&mut out.obs).copy_from_slice(slab(&mut out.next_obs));
         if R::TERMINATES {
             let mut ended = std::mem::take(&mut self.ended);
             out.for_each_end(1, |env| ended.push(env));
@@ -277,6 +278,13 @@ fn are_legal<const ACTION: usize>(heads: &[usize], actions: &[[f32; ACTION]; LAN
         let is_index = |x: f32| (x >= 0.0) & (x < n) & ((x + ROUND) - ROUND == x);
         actions.iter().fold(true, |legal, action| legal & is_index(action[head]))
     })
+}
+
+/// Copies observations after a step to those before the next one, while they are near: at the end of an episode, another one follows.
+fn go_on(envs: Range<usize>, out: &mut BatchSlabs) {
+    let width = out.obs.ncols();
+    let numbers = envs.start * width..envs.end * width;
+    slab(&mut out.obs)[numbers.clone()].copy_from_slice(&slab(&mut out.next_obs)[numbers]);
 }
 
 /// The numbers of a slab.

@@ -5,7 +5,7 @@ use std::array::from_fn;
 use crate::vectorized::vectorized;
 
 /// Episodes whose numbers are computed together.
-pub(crate) const EPISODES: usize = 8;
+pub(crate) const EPISODES: usize = 16;
 
 /// Numbers of the episodes that are computed together.
 type Words = [u32; EPISODES];
