@@ -12,7 +12,7 @@ use crate::controllers::Rule;
 use crate::episode;
 use crate::evacuation::{Buildings, Evacuation, MAX_BUILDINGS};
 use crate::observe;
-use crate::{Building, Split};
+use crate::{Building, Knowledge, Split};
 
 /// Reference of the ratios of times.
 const REFERENCE: &str = "the lower bound";
@@ -51,7 +51,10 @@ impl Scenario for Evacuation {
             _ => Baseline::new(rule.name(), BaselineKind::Heuristic),
         };
         let (name, kind) = self.unbeatable();
-        Rule::ALL.into_iter().map(rule).chain([Baseline::new(name, kind)]).collect()
+        // With knowledge in common, responders who plan alone are nearly as good as a dispatcher.
+        let is_local = self.config().rules.knowledge.mode == Knowledge::Local;
+        let rules = Rule::ALL.into_iter().filter(|rule| is_local || *rule != Rule::Decentralized);
+        rules.map(rule).chain([Baseline::new(name, kind)]).collect()
     }
 
     /// The buildings as graphs, which observations refer to by their index.

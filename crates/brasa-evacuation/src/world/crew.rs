@@ -149,7 +149,12 @@ impl World {
         if record.helpless > 0 && has_hands && self.rules.goal.counts_people() {
             return true;
         }
-        record.swept_by & (1 << r) == 0 && self.known_sweeps_left(r, node) > 0
+        self.needs_search(r, r, node)
+    }
+
+    /// Whether `who` could search `node`, as far as `r` knows.
+    pub fn needs_search(&self, r: usize, who: usize, node: usize) -> bool {
+        self.belief(r).records[node].swept_by & (1 << who) == 0 && self.known_sweeps_left(r, node) > 0
     }
 
     /// Remaining sweeps of `node`, as far as `r` knows.
