@@ -63,22 +63,6 @@ pub const NODE: [&str; 24] = [
 pub const AGENT: [&str; 8] =
     ["health", "free_8", "time_per_bound_4", "escorting", "silence_60_s", "team_8", "active", "others_active"];
 
-/// Names of the features of the responder that follow those of [`AGENT`] if knowledge is local.
-///
-/// Responders at one place with equal knowledge would choose equally: nobody has heard yet what the others choose. So they are told apart by how many
-/// others at their place, as far as they know, come before them.
-///
-/// ```
-/// use brasa_evacuation::observe::{AGENT, LOCAL};
-/// use brasa_evacuation::{Evacuation, EvacuationConfig, Knowledge};
-///
-/// let mut config = EvacuationConfig::default();
-/// config.rules.knowledge.mode = Knowledge::Local;
-/// assert_eq!(Evacuation::new(config)?.columns().agent, AGENT.len() + LOCAL.len());
-/// # Ok::<(), brasa_evacuation::EvacuationError>(())
-/// ```
-pub const LOCAL: [&str; 1] = ["before_me_here_4"];
-
 /// Names of the true features of a node; present unless knowledge is full.
 ///
 /// ```
@@ -133,8 +117,7 @@ pub struct Columns {
 impl Columns {
     pub(crate) fn new(nodes: usize, rules: &RulesConfig) -> Self {
         let privileged = if rules.knowledge.mode == Knowledge::Full { 0 } else { PRIVILEGED.len() };
-        let local = if rules.knowledge.mode == Knowledge::Local { LOCAL.len() } else { 0 };
-        Self { nodes, node: NODE.len(), privileged, agent: AGENT.len() + local }
+        Self { nodes, node: NODE.len(), privileged, agent: AGENT.len() }
     }
 
     /// Numbers of a row.
@@ -147,8 +130,7 @@ impl Columns {
             ("building".to_owned(), 0.0, (n_buildings - 1) as f32),
             ("node".to_owned(), 0.0, (self.nodes - 1) as f32),
         ];
-        let agent = AGENT.iter().chain(&LOCAL).take(self.agent);
-        columns.extend(agent.map(|name| ((*name).to_owned(), 0.0, 1.0)));
+        columns.extend(AGENT.iter().map(|name| ((*name).to_owned(), 0.0, 1.0)));
         for node in 0..self.nodes {
             columns.extend(NODE.iter().map(|name| {
                 let high = if name.starts_with("time_") { LONGEST } else { 1.0 };
@@ -247,8 +229,6 @@ impl Template {
         let n_active = state.crew.iter().filter(|other| !other.is_down()).count();
         let silence = (0..n_crew).filter(|other| *other != r).map(|other| state.tick + 1 - belief.heard[other]).max();
         head[1] = own.heading() as f32;
-        let is_here = |other: &usize| belief.places[*other] as usize == own.heading() && !state.crew[*other].is_down();
-        let before_me = (0..r).filter(is_here).count();
         let figures = [
             f64::from(own.health) / 100.0,
             state.crew.iter().filter(|other| other.is_free()).count() as f64 / MAX_RESPONDERS as f64,
@@ -261,7 +241,6 @@ impl Template {
             n_crew as f64 / MAX_RESPONDERS as f64,
             f64::from(u8::from(!own.is_down())),
             (n_active - usize::from(!own.is_down())) as f64 / MAX_RESPONDERS as f64,
-            before_me as f64 / 4.0,
         ];
         head[2..].iter_mut().zip(figures).for_each(|(slot, figure)| *slot = figure.clamp(0.0, 1.0) as f32);
 
