@@ -319,6 +319,9 @@ pub struct CompareArgs {
     /// Number of evaluation episodes of every run [default: chosen by the scenario]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub episodes: Option<u64>,
+    /// Samples the actions of stochastic policies as during training, instead of the most likely ones
+    #[arg(long)]
+    pub sampled: bool,
     /// Changes one value of every experiment, for example --set train.n_envs=16; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -339,7 +342,17 @@ pub struct CompareArgs {
 impl CompareArgs {
     /// The comparison of finished runs, which this program has started itself.
     pub(crate) fn of_runs(paths: Vec<PathBuf>, episodes: Option<u64>, json: bool) -> Self {
-        Self { paths, seeds: None, episodes, set: Vec::new(), device: None, out: None, json, trust: true }
+        Self {
+            paths,
+            seeds: None,
+            episodes,
+            sampled: false,
+            set: Vec::new(),
+            device: None,
+            out: None,
+            json,
+            trust: true,
+        }
     }
 }
 

@@ -134,6 +134,7 @@ fn command_line(program: &str, args: &CompareArgs, out: &Path) -> String {
     words.extend(args.paths.iter().map(|path| path.display().to_string()));
     words.extend(args.seeds.iter().flat_map(|seeds| ["--seeds".to_owned(), seeds.argument()]));
     words.extend(args.episodes.iter().flat_map(|n| ["--episodes".to_owned(), n.to_string()]));
+    words.extend(args.sampled.then(|| "--sampled".to_owned()));
     words.extend(args.json.then(|| "--json".to_owned()));
     words.extend(args.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
     words.extend(args.device.iter().flat_map(|device| ["--device".to_owned(), device.clone()]));
@@ -159,7 +160,7 @@ fn summarize(
         let (mut runs, mut metrics) = (Vec::new(), Vec::new());
         for member in &group.members {
             let finished = Finished::open(registry, &member.run_dir, &[], TrainConfig::open_device, false, args.trust)?;
-            let (_, outcomes) = play(scenario, &finished.policy, false, &evaluation)?;
+            let (_, outcomes) = play(scenario, &finished.policy, args.sampled, &evaluation)?;
             exposures.push(TrainingData::read(&finished.run_dir).exposure(&data));
             runs.push(ControllerOutcomes { name: group.name.clone(), kind: None, outcomes });
             metrics.push(finished.run_dir.metrics()?);
@@ -173,6 +174,9 @@ fn summarize(
     let figures = &baselines.comparison.figures;
     let exposure = Exposure::worst(exposures);
     let mut about = about_episodes(scenario, args.episodes, n_episodes, exposure);
+    if args.sampled {
+        about.push_str(" The actions of the policies were sampled.");
+    }
     match (&groups.other_reward, Way::among(&baselines.comparison.rows)) {
         (Some(key), _) => {
             about =
