@@ -77,15 +77,6 @@ fn experiments_are_trained_measured_and_written() {
         assert_eq!(found["n_runs"], 2);
         assert!(found["iqm_interval"].is_null(), "two runs are too few for a bootstrap");
     }
-    // Sampled actions are those of `eval` too.
-    let sampled = json(&succeed(&[&args[..], &["--sampled", "--json"]].concat()));
-    let mean_of = |document: &Value| document["groups"]["fast"]["statistics"]["return"]["run_means"][0].clone();
-    let run_dir = out.join("fast-seed0");
-    let eval = json(&succeed(&["eval", arg(&run_dir), "--episodes", "6", "--sampled", "--json"]));
-    assert_eq!(eval["controllers"]["trained"]["return"], mean_of(&sampled));
-    assert_ne!(mean_of(&sampled), mean_of(&document));
-    let text = succeed(&[&args[..], &["--sampled"]].concat());
-    assert!(text.contains("The actions of the policies were sampled."), "{text}");
     // Changed experiments are others: they would overwrite the runs.
     let changed = ["--set", "ppo.n_epochs=3"];
     refused(&[&args[1..], &changed].concat(), &["fast-seed0"]);
@@ -148,6 +139,16 @@ fn experiments_are_trained_measured_and_written() {
     let alone = json(&succeed(&[&["compare", runs[0], runs[1]], &options[..]].concat()));
     let alone = &alone["groups"]["slow"]["statistics"]["return"];
     assert!(alone["half_width"].is_null() && alone["iqm_interval"].is_null() && alone["p_value"].is_number());
+    // Sampled actions are those of `eval` too.
+    let own = ["compare", arg(&fast), arg(&slow), "--seeds", "2", "--episodes", "6", "--out", arg(&out)];
+    let sampled = json(&succeed(&[&own[..], &["--sampled", "--json"]].concat()));
+    let mean_of = |document: &Value| document["groups"]["fast"]["statistics"]["return"]["run_means"][0].clone();
+    let run_dir = out.join("fast-seed0");
+    let eval = json(&succeed(&["eval", arg(&run_dir), "--episodes", "6", "--sampled", "--json"]));
+    assert_eq!(eval["controllers"]["trained"]["return"], mean_of(&sampled));
+    assert_ne!(mean_of(&sampled), mean_of(&document));
+    let text = succeed(&[&own[..], &["--sampled"]].concat());
+    assert!(text.contains("The actions of the policies were sampled."), "{text}");
 }
 
 #[test]
