@@ -11,7 +11,7 @@ use burn::tensor::Tensor;
 /// use burn::tensor::Tensor;
 ///
 /// let scale = ValueScale { mean: -100.0, deviation: 20.0 };
-/// let value = Tensor::from_floats([0.0, 1.5], &brasa_device::open_named("cpu")?);
+/// let value = Tensor::<1>::from_floats([0.0, 1.5], &brasa_device::open_named("cpu")?);
 /// assert_eq!(read_back(scale.to_rewards(value.clone())), [-100.0, -70.0]);
 /// assert_eq!(read_back(scale.normalize(scale.to_rewards(value))), [0.0, 1.5]);
 /// # Ok::<(), brasa_device::DeviceError>(())
