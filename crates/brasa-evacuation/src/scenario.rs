@@ -51,7 +51,7 @@ impl Scenario for Evacuation {
             _ => Baseline::new(rule.name(), BaselineKind::Heuristic),
         };
         let (name, kind) = self.unbeatable();
-        // With knowledge in common, responders who plan alone are nearly as good as a dispatcher.
+        // Only there a responder may not have heard what the others do.
         let is_local = self.config().rules.knowledge.mode == Knowledge::Local;
         let rules = Rule::ALL.into_iter().filter(|rule| is_local || *rule != Rule::Decentralized);
         rules.map(rule).chain([Baseline::new(name, kind)]).collect()
