@@ -27,6 +27,7 @@ mod reference;
 mod rules;
 mod scenario;
 mod spread;
+mod tag;
 #[cfg(feature = "tensor")]
 pub mod tensor;
 
@@ -39,6 +40,7 @@ pub use no_velocity::{
 };
 pub use pendulum::{Pendulum, PendulumRules};
 pub use popgym::{CardGame, CardState, Difficulty, PopgymConfig, PositionOnlyCartPole};
-pub use reference::{Reference, ReferenceBatch, ReferenceConfig, ReferenceSimulation};
+pub use reference::{Reference, ReferenceConfig, ReferenceEnv};
 pub use scenario::Classic;
-pub use spread::{Spread, SpreadBatch, SpreadConfig, SpreadSimulation};
+pub use spread::{Spread, SpreadConfig, SpreadEnv};
+pub use tag::{PreyKind, Tag, TagConfig, TagEnv};

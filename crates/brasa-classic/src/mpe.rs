@@ -1,9 +1,7 @@
 //! What tasks of MPE have in common: agents as points on a plane, in its order of operations.
 
-use std::ops::Range;
-
 use brasa_env::{
-    BatchSlabs, EnvBatch, EnvError, Evaluation, Measured, Outcome, RandomController, Scenario, Who,
+    EnvError, Evaluation, Measured, MultiAgentEnv, Outcome, RandomController, Scenario, View, Who, episode_rng,
     evaluate_by_playing, option_index,
 };
 use ndarray::ArrayView1;
@@ -14,8 +12,11 @@ use crate::scenario::{BOUND, RANDOM};
 pub(crate) const STEP: f64 = 0.1;
 /// Share of the speed that a step takes away.
 pub(crate) const DAMPING: f64 = 0.25;
-/// Acceleration by an action.
+/// Acceleration by an action of an ordinary agent.
 pub(crate) const THRUST: f64 = 5.0;
+/// Stiffness and softness of a contact.
+pub(crate) const CONTACT_FORCE: f64 = 100.0;
+const CONTACT_MARGIN: f64 = 1e-3;
 /// Distance within which a landmark is reached.
 pub(crate) const COVER: f64 = 0.1;
 /// Number of ways to move: 0 nothing, 1 left, 2 right, 3 down, 4 up.
@@ -31,14 +32,43 @@ pub(crate) fn length([x, y]: Point) -> f64 {
     (x * x + y * y).sqrt()
 }
 
-/// The force of the first choice of an action.
-pub(crate) fn thrust(action: &[f32]) -> Point {
+/// The force of the first choice of an action, of this size.
+pub(crate) fn thrust(action: &[f32], force: f64) -> Point {
     match option_index(ArrayView1::from(action), 0, MOVES) {
-        1 => [-THRUST, 0.0],
-        2 => [THRUST, 0.0],
-        3 => [0.0, -THRUST],
-        4 => [0.0, THRUST],
+        1 => [-force, 0.0],
+        2 => [force, 0.0],
+        3 => [0.0, -force],
+        4 => [0.0, force],
         _ => [0.0, 0.0],
+    }
+}
+
+/// Distance beyond a touch where a contact has a force below 1e-22, which is left out.
+pub(crate) const REACH: f64 = 0.05;
+
+/// The force on `a` of a contact with `b` whose radii have the sum `touch`; `None` if they are farther apart than [`REACH`].
+#[inline]
+pub(crate) fn collide(a: Point, b: Point, touch: f64) -> Option<Point> {
+    let away = minus(a, b);
+    let square = away[0] * away[0] + away[1] * away[1];
+    if square > (touch + REACH) * (touch + REACH) {
+        return None;
+    }
+    let distance = square.sqrt();
+    let depth = -(distance - touch) / CONTACT_MARGIN;
+    // How far they are inside each other, softened.
+    let soft = (-depth.abs()).exp();
+    // Of so small a number the logarithm of 1 plus it is the number.
+    let soft = if soft < 1e-17 { soft } else { soft.ln_1p() };
+    let depth = (depth.max(0.0) + soft) * CONTACT_MARGIN;
+    Some(away.map(|away| CONTACT_FORCE * away / distance.max(f64::MIN_POSITIVE) * depth))
+}
+
+/// Shortens a speed that is above `most`.
+pub(crate) fn limit(speed: &mut Point, most: f64) {
+    let size = length(*speed);
+    if size > most {
+        *speed = speed.map(|speed| speed / size * most);
     }
 }
 
@@ -73,29 +103,35 @@ pub(crate) fn towards(speed: Point, place: Point) -> f32 {
     }
 }
 
+/// An environment of MPE whose returns have a proven bound.
+pub(crate) trait Bounded: MultiAgentEnv {
+    /// An upper bound of the return of the episode that begins here.
+    fn bound(&self) -> f64;
+}
+
 /// As the default of a scenario, except for `random`, with a random stream for each agent of each episode, and `bound`, whose only figure is the
-/// return: `bound_of` is an upper bound of that of the first episode of an environment.
-pub(crate) fn evaluate<B: EnvBatch>(
+/// return: that of the first episode of each environment.
+pub(crate) fn evaluate<E: Bounded>(
     scenario: &impl Scenario,
-    batch: impl Fn(Range<usize>) -> B,
-    bound_of: impl Fn(&B, usize) -> f64,
+    make: impl Fn() -> E,
     who: Who<'_>,
     evaluation: &Evaluation,
 ) -> Result<Vec<Outcome>, EnvError> {
+    let mut env = make();
+    let spec = env.spec();
     match who {
         Who::Baseline(BOUND) => {
-            let envs = evaluation.episodes.start as usize..evaluation.episodes.end as usize;
-            let mut batch = batch(envs.clone());
-            batch.reset(evaluation.seed, &mut BatchSlabs::new(batch.spec()))?;
-            let outcome = |env: usize| Outcome {
-                episode_return: Some(bound_of(&batch, env)),
-                figures: vec![Measured::NONE; batch.spec().info_names.len()],
-                ..Outcome::default()
+            let mut obs = vec![0.0; spec.n_agents * spec.obs.width()];
+            let outcome = |index| {
+                let view = View { obs: &mut obs, shared: &mut [], mask: &mut [] };
+                env.reset(&mut episode_rng(evaluation.seed, index, 0), view);
+                let figures = vec![Measured::NONE; spec.info_names.len()];
+                Outcome { episode_return: Some(env.bound()), figures, ..Outcome::default() }
             };
-            Ok((0..envs.len()).map(outcome).collect())
+            Ok(evaluation.episodes.clone().map(outcome).collect())
         }
         Who::Baseline(RANDOM) => {
-            let mut random = RandomController::new(batch(0..1).spec(), evaluation.seed, evaluation.episodes.clone());
+            let mut random = RandomController::new(&spec, evaluation.seed, evaluation.episodes.clone());
             evaluate_by_playing(scenario, Who::Controller(&mut random), evaluation)
         }
         _ => evaluate_by_playing(scenario, who, evaluation),
@@ -104,7 +140,7 @@ pub(crate) fn evaluate<B: EnvBatch>(
 
 #[cfg(test)]
 pub(crate) mod recorded {
-    use brasa_env::{Ending, Simulation, StepOut, View};
+    use brasa_env::{Ending, EnvSpec, StepOut, View};
     use serde::Deserialize;
 
     /// What recorded episodes of all tasks have.
@@ -118,17 +154,21 @@ pub(crate) mod recorded {
     }
 
     impl Recorded {
-        /// Plays the actions in the first environment, which is as it was at the start of the recording, and compares every number. The figures of
+        /// Plays the actions by `step` in an environment that is as it was at the start of the recording, and compares every number. The figures of
         /// all steps.
-        pub(crate) fn replay(&self, simulation: &mut impl Simulation, what: usize) -> Vec<Vec<f64>> {
-            let spec = simulation.spec().clone();
+        pub(crate) fn replay(
+            &self,
+            spec: &EnvSpec,
+            what: usize,
+            mut one: impl FnMut(&[f32], View<'_>, StepOut<'_>) -> Ending,
+        ) -> Vec<Vec<f64>> {
             let mut obs = vec![0.0; spec.n_agents * spec.obs.width()];
             let (mut reward, mut elapsed) = (vec![0.0; spec.n_agents], vec![1.0; spec.n_agents]);
             let step = |(step, actions): (usize, &Vec<f32>)| {
                 let mut info = vec![0.0; spec.info_names.len()];
                 let view = View { obs: &mut obs, shared: &mut [], mask: &mut [] };
                 let out = StepOut { reward: &mut reward, elapsed: &mut elapsed, info: &mut info };
-                let ending = simulation.step(0, actions, view, out).expect("the actions are legal");
+                let ending = one(actions, view, out);
                 assert_eq!(ending == Ending::Truncated, self.truncated[step], "{what}, {step}");
                 for (ours, theirs) in obs.iter().zip(self.observations[step].iter().flatten()) {
                     assert!((ours - theirs).abs() <= 1e-6, "{what}, {step}: {ours} {theirs}");

@@ -3,15 +3,17 @@
 use std::ops::Range;
 
 use brasa_env::{
-    Autoreset, Baseline, BaselineKind, BatchSlabs, Curve, Ending, EnvBatch, EnvError, EnvSpec, EpisodeData, Evaluation,
-    Figure, InvalidField, Outcome, Scenario, Simulation, Space, Split, StateTag, StepOut, View, Who, episode_rng,
-    field, option_index,
+    Baseline, BaselineKind, BatchSlabs, Curve, Ending, EnvBatch, EnvError, EnvRng, EnvSpec, EnvVec, EpisodeData,
+    Evaluation, Figure, InvalidField, MultiAgentEnv, Outcome, Scenario, Space, Split, StepOut, View, Who, field,
+    option_index,
 };
 use ndarray::{ArrayView1, ArrayViewMut2};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use crate::mpe::{self, COVER, DAMPING, MOVES, Point, STEP, THRUST, advance, length, minus, point, thrust, towards};
+use crate::mpe::{
+    self, Bounded, COVER, DAMPING, MOVES, Point, STEP, THRUST, advance, length, minus, point, thrust, towards,
+};
 use crate::scenario::{BOUND, RANDOM, RULE};
 
 /// Settings of [`Reference`]; the defaults are those of `simple_reference_v3`.
@@ -65,9 +67,8 @@ const WIDTH: usize = WORD + WORDS;
 const INFO: [&str; 2] = ["goal_distance", "at_goal"];
 
 /// One environment.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default)]
 struct Plane {
-    episode: u64,
     steps: u32,
     positions: [Point; AGENTS],
     speeds: [Point; AGENTS],
@@ -98,10 +99,7 @@ impl Plane {
     }
 }
 
-/// Environments of [`Reference`] as a batch.
-pub type ReferenceBatch = Autoreset<ReferenceSimulation>;
-
-/// Two agents on planes: the environments of [`Reference`], with the physics, rewards and observations of `simple_reference_v3` of
+/// Two agents on a plane: an environment of [`Reference`], with the physics, rewards and observations of `simple_reference_v3` of
 /// [MPE2](https://mpe2.farama.org/environments/simple_reference/) (Lowe et al. 2017), in its order of operations.
 ///
 /// # Observations
@@ -119,7 +117,7 @@ pub type ReferenceBatch = Autoreset<ReferenceSimulation>;
 /// use brasa_env::{BatchSlabs, EnvBatch};
 /// use ndarray::Array2;
 ///
-/// let mut batch = Reference::new(ReferenceConfig::default())?.batch(0..3);
+/// let mut batch = Reference::new(ReferenceConfig::default())?.batch(0..3)?;
 /// let mut slabs = BatchSlabs::new(batch.spec());
 /// batch.reset(0, &mut slabs)?;
 /// // Three environments of two agents. Nobody has said anything.
@@ -128,66 +126,51 @@ pub type ReferenceBatch = Autoreset<ReferenceSimulation>;
 /// assert_eq!(slabs.obs[[0, 11]], 1.0);
 /// # Ok::<(), brasa_env::EnvError>(())
 /// ```
-#[derive(Debug)]
-pub struct ReferenceSimulation {
+#[derive(Debug, Clone)]
+pub struct ReferenceEnv {
     config: ReferenceConfig,
-    spec: EnvSpec,
-    first_env: usize,
-    seed: u64,
-    planes: Vec<Plane>,
+    plane: Plane,
 }
 
-impl ReferenceSimulation {
-    fn new(config: &ReferenceConfig, envs: Range<usize>) -> Self {
+impl ReferenceEnv {
+    fn new(config: &ReferenceConfig) -> Self {
+        Self { config: config.clone(), plane: Plane::default() }
+    }
+}
+
+impl MultiAgentEnv for ReferenceEnv {
+    /// Steps; positions, speeds and landmarks; goals; what was said.
+    type State = (u32, [Vec<Point>; 3], [usize; AGENTS], [Option<usize>; AGENTS]);
+
+    fn spec(&self) -> EnvSpec {
         let landmarks = (0..LANDMARKS).flat_map(|id| ["x", "y"].map(|axis| format!("landmark_{id}_{axis}")));
         let color = ["red", "green", "blue"].map(|color| format!("goal_of_other_{color}"));
         let words = (0..WORDS).map(|word| format!("heard_{word}"));
         let speed = ["speed_x", "speed_y"].map(str::to_owned);
         let names: Vec<String> = speed.into_iter().chain(landmarks).chain(color).chain(words).collect();
         let action = Space::MultiDiscrete(vec![MOVES, WORDS]);
-        let spec = EnvSpec {
+        EnvSpec {
             n_agents: AGENTS,
-            truncation_interval: u64::from(config.episode_steps),
+            truncation_interval: u64::from(self.config.episode_steps),
             info_names: INFO.map(str::to_owned).to_vec(),
             info_means: INFO.map(str::to_owned).to_vec(),
-            ..EnvSpec::new(Space::uniform_box(f32::NEG_INFINITY, f32::INFINITY, names), action, envs.len())
-        };
-        let planes = vec![Plane::default(); envs.len()];
-        Self { config: config.clone(), spec, first_env: envs.start, seed: 0, planes }
-    }
-}
-
-/// Tag of saved states; the version changes with their content.
-const TAG: StateTag = StateTag::new("reference", 1);
-
-impl Simulation for ReferenceSimulation {
-    fn spec(&self) -> &EnvSpec {
-        &self.spec
+            ..EnvSpec::new(Space::uniform_box(f32::NEG_INFINITY, f32::INFINITY, names), action, 1)
+        }
     }
 
-    fn set_seed(&mut self, seed: u64) {
-        self.seed = seed;
-    }
-
-    fn episode(&self, env: usize) -> u64 {
-        self.planes[env].episode
-    }
-
-    fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError> {
-        let mut rng = episode_rng(self.seed, (self.first_env + env) as u64, episode);
+    fn reset(&mut self, rng: &mut EnvRng, view: View<'_>) {
         let mut place = || [(); 2].map(|()| rng.random_range(-1.0..1.0));
         let (positions, landmarks) = ([place(), place()], [place(), place(), place()]);
         let goals = [(); AGENTS].map(|()| rng.random_range(0..LANDMARKS as u32) as usize);
-        self.planes[env] = Plane { episode, positions, landmarks, goals, ..Plane::default() };
-        self.planes[env].observe(view.obs);
-        Ok(())
+        self.plane = Plane { positions, landmarks, goals, ..Plane::default() };
+        self.plane.observe(view.obs);
     }
 
-    fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
-        let plane = &mut self.planes[env];
+    fn step(&mut self, actions: &[f32], _: &mut EnvRng, next: View<'_>, out: StepOut<'_>) -> Ending {
+        let plane = &mut self.plane;
         let mut forces = [[0.0; 2]; AGENTS];
         for (agent, action) in actions.chunks_exact(2).enumerate() {
-            forces[agent] = thrust(action);
+            forces[agent] = thrust(action, THRUST);
             plane.said[agent] = Some(option_index(ArrayView1::from(action), 1, WORDS));
         }
         advance(&mut plane.positions, &mut plane.speeds, &forces);
@@ -200,24 +183,34 @@ impl Simulation for ReferenceSimulation {
         let there = distances.iter().filter(|distance| **distance < COVER).count();
         out.info.copy_from_slice(&[mean, there as f64]);
         plane.observe(next.obs);
-        Ok(Ending::of(false, plane.steps >= self.config.episode_steps))
+        Ending::of(false, plane.steps >= self.config.episode_steps)
     }
 
-    fn save(&self) -> Vec<u8> {
-        TAG.encode(self.spec.n_envs, &(&self.config, self.seed, &self.planes))
+    fn state(&self) -> Self::State {
+        let Plane { steps, positions, speeds, landmarks, goals, said } = self.plane.clone();
+        (steps, [positions.to_vec(), speeds.to_vec(), landmarks.to_vec()], goals, said)
     }
 
-    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let (config, seed, planes) = TAG.decode::<(ReferenceConfig, u64, Vec<Plane>)>(self.spec.n_envs, bytes)?;
-        let known = |plane: &Plane| {
-            let words = plane.said.iter().flatten().all(|word| *word < WORDS);
-            words && plane.goals.iter().all(|goal| *goal < LANDMARKS)
-        };
-        if config != self.config || planes.len() != self.planes.len() || !planes.iter().all(known) {
-            return Err(EnvError::State { reason: "it is a state of `reference` with other settings".into() });
+    fn set_state(&mut self, (steps, [positions, speeds, landmarks], goals, said): Self::State) {
+        let plane = Plane { steps, goals, said, ..Plane::default() };
+        self.plane = plane;
+        self.plane.positions.copy_from_slice(&positions);
+        self.plane.speeds.copy_from_slice(&speeds);
+        self.plane.landmarks.copy_from_slice(&landmarks);
+    }
+}
+
+impl Bounded for ReferenceEnv {
+    /// An agent is no nearer than its distance at the start, minus the way that it can fly by then.
+    fn bound(&self) -> f64 {
+        let starts = [0, 1].map(|agent| self.plane.distance(agent));
+        let (mut way, mut speed, mut sum) = (0.0, 0.0, 0.0);
+        for _ in 0..self.config.episode_steps {
+            way += speed * STEP;
+            speed = speed * (1.0 - DAMPING) + THRUST * (1.0 + 1e-9) * STEP;
+            sum += starts.iter().map(|start| f64::max(start - way, 0.0)).sum::<f64>() / 2.0;
         }
-        (self.seed, self.planes) = (seed, planes);
-        Ok(())
+        -sum
     }
 }
 
@@ -260,21 +253,11 @@ impl Reference {
     }
 
     /// Environments with the global indices `envs`; the index addresses the random numbers.
-    pub fn batch(&self, envs: Range<usize>) -> ReferenceBatch {
-        Autoreset::new(ReferenceSimulation::new(&self.config, envs))
-    }
-
-    /// An upper bound of the return of the first episode of an environment: an agent is no nearer than its distance at the start, minus the way that
-    /// it can fly by then.
-    fn bound(&self, batch: &ReferenceBatch, env: usize) -> f64 {
-        let starts = [0, 1].map(|agent| batch.planes[env].distance(agent));
-        let (mut way, mut speed, mut sum) = (0.0, 0.0, 0.0);
-        for _ in 0..self.config.episode_steps {
-            way += speed * STEP;
-            speed = speed * (1.0 - DAMPING) + THRUST * (1.0 + 1e-9) * STEP;
-            sum += starts.iter().map(|start| f64::max(start - way, 0.0)).sum::<f64>() / 2.0;
-        }
-        -sum
+    ///
+    /// # Errors
+    /// [`EnvError::Argument`] for an empty range.
+    pub fn batch(&self, envs: Range<usize>) -> Result<EnvVec<ReferenceEnv>, EnvError> {
+        EnvVec::multi_agent(envs, |_| ReferenceEnv::new(&self.config))
     }
 }
 
@@ -291,7 +274,7 @@ fn talk(view: &BatchSlabs, mut actions: ArrayViewMut2<f32>) -> Result<(), EnvErr
 
 impl Scenario for Reference {
     fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
-        Ok(Box::new(self.batch(envs)))
+        Ok(Box::new(self.batch(envs)?))
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -326,14 +309,13 @@ impl Scenario for Reference {
     }
 
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
-        let (batch, bound) = (|envs| self.batch(envs), |batch: &ReferenceBatch, env| self.bound(batch, env));
-        mpe::evaluate(self, batch, bound, who, evaluation)
+        mpe::evaluate(self, || ReferenceEnv::new(&self.config), who, evaluation)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use brasa_env::check_env;
+    use brasa_env::{check_env, episode_rng};
 
     use super::*;
     use crate::mpe::recorded::Recorded;
@@ -356,17 +338,18 @@ mod tests {
         assert_eq!(episodes.len(), 6);
         for (index, episode) in episodes.iter().enumerate() {
             let config = ReferenceConfig { local_ratio: episode.local_ratio, ..ReferenceConfig::default() };
-            let mut simulation = ReferenceSimulation::new(&config, 0..1);
             let Episode { positions, landmarks, goals, .. } = *episode;
-            simulation.planes[0] = Plane { positions, landmarks, goals, ..Plane::default() };
-            episode.recorded.replay(&mut simulation, index);
+            let mut env = ReferenceEnv::new(&config);
+            env.plane = Plane { positions, landmarks, goals, ..Plane::default() };
+            let (spec, rng) = (env.spec(), &mut episode_rng(0, 0, 0));
+            episode.recorded.replay(&spec, index, |actions, view, out| env.step(actions, rng, view, out));
         }
     }
 
     #[test]
     fn the_contract_holds() {
         let reference = Reference::new(ReferenceConfig::default()).expect("the defaults are valid");
-        check_env(60, |envs| Ok::<_, EnvError>(reference.batch(envs))).expect("it holds");
+        check_env(60, |envs| reference.batch(envs)).expect("it holds");
         // No episode is above its bound, and who does not talk is far below.
         let returns = |name| {
             let outcomes = reference.evaluate(Who::Baseline(name), &Evaluation::new(200, 3)).expect("it plays");

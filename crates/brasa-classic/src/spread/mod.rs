@@ -5,13 +5,11 @@ mod scenario;
 
 use std::ops::Range;
 
-use brasa_env::{
-    Autoreset, Ending, EnvError, EnvSpec, InvalidField, Simulation, Space, StateTag, StepOut, View, episode_rng, field,
-};
+use brasa_env::{Ending, EnvRng, EnvSpec, InvalidField, MultiAgentEnv, Space, StepOut, View, field};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use crate::mpe::{COVER, MOVES, Point, advance, length, minus, thrust};
+use crate::mpe::{COVER, MOVES, Point, THRUST, advance, collide, length, minus, thrust};
 pub use scenario::Spread;
 
 /// Settings of [`Spread`]; the defaults are those of `simple_spread_v3`.
@@ -57,16 +55,12 @@ impl SpreadConfig {
 const INFO: [&str; 3] = ["landmark_distance", "covered", "touches"];
 /// Distance of two agents that touch.
 const TOUCH: f64 = 0.3;
-/// Stiffness and softness of a contact.
-const CONTACT_FORCE: f64 = 100.0;
-const CONTACT_MARGIN: f64 = 1e-3;
 /// Numbers of the messages of another agent, which are always 0: agents of this task are silent.
 const MESSAGE: usize = 2;
 
 /// One environment.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 struct Plane {
-    episode: u64,
     steps: u32,
     positions: Vec<Point>,
     speeds: Vec<Point>,
@@ -74,26 +68,15 @@ struct Plane {
 }
 
 impl Plane {
-    /// One step of the physics: positions move with the old speeds, then forces change the speeds. `forces` has the thrusts of the agents.
+    /// One step of the physics. `forces` has the thrusts of the agents.
     fn push(&mut self, forces: &mut [Point]) {
         for a in 0..forces.len() {
             for b in a + 1..forces.len() {
-                let away = minus(self.positions[a], self.positions[b]);
-                let distance = length(away);
-                let depth = -(distance - TOUCH) / CONTACT_MARGIN;
-                // There, the exponential is 0.
-                if depth < -750.0 {
-                    continue;
-                }
-                // How far the agents are inside each other, softened.
-                let soft = (-depth.abs()).exp();
-                // Of so small a number the logarithm of 1 plus it is the number.
-                let soft = if soft < 1e-17 { soft } else { soft.ln_1p() };
-                let depth = (depth.max(0.0) + soft) * CONTACT_MARGIN;
-                for axis in 0..2 {
-                    let force = CONTACT_FORCE * away[axis] / distance.max(f64::MIN_POSITIVE) * depth;
-                    forces[a][axis] += force;
-                    forces[b][axis] -= force;
+                if let Some(force) = collide(self.positions[a], self.positions[b], TOUCH) {
+                    for axis in 0..2 {
+                        forces[a][axis] += force[axis];
+                        forces[b][axis] -= force[axis];
+                    }
                 }
             }
         }
@@ -140,10 +123,7 @@ fn width(n: usize) -> usize {
     4 + 2 * n + (n - 1) * (2 + MESSAGE)
 }
 
-/// Environments of [`Spread`] as a batch.
-pub type SpreadBatch = Autoreset<SpreadSimulation>;
-
-/// Agents on planes: the environments of [`Spread`], with the physics, rewards and observations of `simple_spread_v3` of
+/// Agents on a plane: an environment of [`Spread`], with the physics, rewards and observations of `simple_spread_v3` of
 /// [MPE2](https://mpe2.farama.org/environments/simple_spread/) (Lowe et al. 2017), in its order of operations.
 ///
 /// # Observations
@@ -163,7 +143,7 @@ pub type SpreadBatch = Autoreset<SpreadSimulation>;
 /// use ndarray::Array2;
 ///
 /// let spread = Spread::new(SpreadConfig::default())?;
-/// let mut batch = spread.batch(0..2);
+/// let mut batch = spread.batch(0..2)?;
 /// let mut slabs = BatchSlabs::new(batch.spec());
 /// batch.reset(0, &mut slabs)?;
 /// // Two environments of three agents.
@@ -172,92 +152,57 @@ pub type SpreadBatch = Autoreset<SpreadSimulation>;
 /// assert!(slabs.reward.iter().all(|reward| *reward < 0.0));
 /// # Ok::<(), brasa_env::EnvError>(())
 /// ```
-#[derive(Debug)]
-pub struct SpreadSimulation {
+#[derive(Debug, Clone)]
+pub struct SpreadEnv {
     config: SpreadConfig,
-    spec: EnvSpec,
-    first_env: usize,
-    seed: u64,
-    planes: Vec<Plane>,
+    plane: Plane,
     /// Memory of a step.
     forces: Vec<Point>,
     touches: Vec<u32>,
 }
 
-impl SpreadSimulation {
-    fn new(config: &SpreadConfig, envs: Range<usize>) -> Self {
+impl SpreadEnv {
+    fn new(config: &SpreadConfig) -> Self {
         let n = config.n_agents;
+        let points = || vec![[0.0; 2]; n];
+        let plane = Plane { steps: 0, positions: points(), speeds: points(), landmarks: points() };
+        Self { config: config.clone(), plane, forces: points(), touches: vec![0; n] }
+    }
+}
+
+impl MultiAgentEnv for SpreadEnv {
+    /// Steps; positions, speeds and landmarks.
+    type State = (u32, [Vec<Point>; 3]);
+
+    fn spec(&self) -> EnvSpec {
+        let n = self.config.n_agents;
         let points = |name: &str, ids: Range<usize>| -> Vec<String> {
             ids.flat_map(|id| ["x", "y"].map(|axis| format!("{name}_{id}_{axis}"))).collect()
         };
         let own = ["speed_x", "speed_y", "x", "y"].map(str::to_owned).to_vec();
         let names = [own, points("landmark", 0..n), points("other", 0..n - 1), points("message", 0..n - 1)].concat();
-        let spec = EnvSpec {
+        EnvSpec {
             n_agents: n,
-            truncation_interval: u64::from(config.episode_steps),
+            truncation_interval: u64::from(self.config.episode_steps),
             info_names: INFO.map(str::to_owned).to_vec(),
             info_means: INFO.map(str::to_owned).to_vec(),
-            ..EnvSpec::new(
-                Space::uniform_box(f32::NEG_INFINITY, f32::INFINITY, names),
-                Space::Discrete(MOVES),
-                envs.len(),
-            )
-        };
-        let points = || vec![[0.0; 2]; n];
-        let plane = Plane { episode: 0, steps: 0, positions: points(), speeds: points(), landmarks: points() };
-        Self {
-            config: config.clone(),
-            spec,
-            first_env: envs.start,
-            seed: 0,
-            planes: vec![plane; envs.len()],
-            forces: points(),
-            touches: vec![0; n],
+            ..EnvSpec::new(Space::uniform_box(f32::NEG_INFINITY, f32::INFINITY, names), Space::Discrete(MOVES), 1)
         }
     }
 
-    /// The positions of the agents of environment `env`.
-    pub fn positions(&self, env: usize) -> &[[f64; 2]] {
-        &self.planes[env].positions
-    }
-
-    /// The positions of the landmarks of environment `env`.
-    pub fn landmarks(&self, env: usize) -> &[[f64; 2]] {
-        &self.planes[env].landmarks
-    }
-}
-
-/// Tag of saved states; the version changes with their content.
-const TAG: StateTag = StateTag::new("spread", 1);
-
-impl Simulation for SpreadSimulation {
-    fn spec(&self) -> &EnvSpec {
-        &self.spec
-    }
-
-    fn set_seed(&mut self, seed: u64) {
-        self.seed = seed;
-    }
-
-    fn episode(&self, env: usize) -> u64 {
-        self.planes[env].episode
-    }
-
-    fn start(&mut self, env: usize, episode: u64, view: View<'_>) -> Result<(), EnvError> {
-        let mut rng = episode_rng(self.seed, (self.first_env + env) as u64, episode);
-        let plane = &mut self.planes[env];
+    fn reset(&mut self, rng: &mut EnvRng, view: View<'_>) {
+        let plane = &mut self.plane;
         for point in plane.positions.iter_mut().chain(&mut plane.landmarks) {
             *point = [(); 2].map(|()| rng.random_range(-1.0..1.0));
         }
         plane.speeds.fill([0.0; 2]);
-        (plane.episode, plane.steps) = (episode, 0);
+        plane.steps = 0;
         plane.observe(view.obs);
-        Ok(())
     }
 
-    fn step(&mut self, env: usize, actions: &[f32], next: View<'_>, out: StepOut<'_>) -> Result<Ending, EnvError> {
-        let plane = &mut self.planes[env];
-        self.forces.iter_mut().zip(actions.chunks_exact(1)).for_each(|(force, action)| *force = thrust(action));
+    fn step(&mut self, actions: &[f32], _: &mut EnvRng, next: View<'_>, out: StepOut<'_>) -> Ending {
+        let plane = &mut self.plane;
+        self.forces.iter_mut().zip(actions.chunks_exact(1)).for_each(|(force, action)| *force = thrust(action, THRUST));
         plane.push(&mut self.forces);
         plane.steps += 1;
         let (mut sum, mut covered) = (0.0, 0);
@@ -273,26 +218,22 @@ impl Simulation for SpreadSimulation {
         let touches = f64::from(self.touches.iter().sum::<u32>());
         out.info.copy_from_slice(&[sum, covered as f64, touches / 2.0]);
         plane.observe(next.obs);
-        Ok(Ending::of(false, plane.steps >= self.config.episode_steps))
+        Ending::of(false, plane.steps >= self.config.episode_steps)
     }
 
-    fn save(&self) -> Vec<u8> {
-        TAG.encode(self.spec.n_envs, &(&self.config, self.seed, &self.planes))
+    fn state(&self) -> Self::State {
+        let Plane { steps, positions, speeds, landmarks } = self.plane.clone();
+        (steps, [positions, speeds, landmarks])
     }
 
-    fn load(&mut self, bytes: &[u8]) -> Result<(), EnvError> {
-        let (config, seed, planes) = TAG.decode::<(SpreadConfig, u64, Vec<Plane>)>(self.spec.n_envs, bytes)?;
-        if config != self.config || planes.len() != self.planes.len() {
-            return Err(EnvError::State { reason: "it is a state of `spread` with other settings".into() });
-        }
-        (self.seed, self.planes) = (seed, planes);
-        Ok(())
+    fn set_state(&mut self, (steps, [positions, speeds, landmarks]): Self::State) {
+        self.plane = Plane { steps, positions, speeds, landmarks };
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use brasa_env::{EnvBatch, Evaluation, Scenario, Who, check_env};
+    use brasa_env::{Evaluation, Scenario, Who, check_env, episode_rng};
 
     use super::*;
     use crate::mpe::recorded::Recorded;
@@ -316,10 +257,10 @@ mod tests {
         for (index, episode) in episodes.iter().enumerate() {
             let n = episode.positions.len();
             let config = SpreadConfig { n_agents: n, local_ratio: episode.local_ratio, ..SpreadConfig::default() };
-            let mut simulation = SpreadSimulation::new(&config, 0..1);
-            let plane = &mut simulation.planes[0];
-            (plane.positions, plane.landmarks) = (episode.positions.clone(), episode.landmarks.clone());
-            for info in episode.recorded.replay(&mut simulation, index) {
+            let mut env = SpreadEnv::new(&config);
+            (env.plane.positions, env.plane.landmarks) = (episode.positions.clone(), episode.landmarks.clone());
+            let (spec, rng) = (env.spec(), &mut episode_rng(0, 0, 0));
+            for info in episode.recorded.replay(&spec, index, |actions, view, out| env.step(actions, rng, view, out)) {
                 n_touches += info[2] as usize;
             }
         }
@@ -329,7 +270,7 @@ mod tests {
     #[test]
     fn the_contract_holds() {
         let spread = Spread::new(SpreadConfig::default()).expect("the defaults are valid");
-        check_env(60, |envs| Ok::<_, EnvError>(spread.batch(envs))).expect("it holds");
+        check_env(60, |envs| spread.batch(envs)).expect("it holds");
         // No episode is above its bound.
         let returns = |name| {
             let outcomes = spread.evaluate(Who::Baseline(name), &Evaluation::new(200, 3)).expect("it plays");
@@ -338,9 +279,5 @@ mod tests {
         for (bound, rule) in returns("bound").into_iter().zip(returns("rule-based")) {
             assert!(bound >= rule, "{bound} {rule}");
         }
-        let mut batch = spread.batch(0..2);
-        let other = Spread::new(SpreadConfig { local_ratio: 0.25, ..SpreadConfig::default() }).expect("it is valid");
-        let error = batch.load(&other.batch(0..2).save()).expect_err("other settings").to_string();
-        assert!(error.contains("other settings"), "{error}");
     }
 }

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use brasa_env::{
-    Autoreset, Baseline, BaselineKind, Curve, EnvBatch, EnvError, EpisodeData, Evaluation, Figure, Outcome, Scenario,
+    Baseline, BaselineKind, Curve, EnvBatch, EnvError, EnvVec, EpisodeData, Evaluation, Figure, Outcome, Scenario,
     Split, Who,
 };
 
-use super::{CONTACT_FORCE, INFO, SpreadBatch, SpreadConfig, SpreadSimulation, TOUCH, rule};
-use crate::mpe::{self, DAMPING, STEP, THRUST, length, minus};
+use super::{INFO, SpreadConfig, SpreadEnv, TOUCH, rule};
+use crate::mpe::{self, Bounded, CONTACT_FORCE, DAMPING, REACH, STEP, THRUST, length, minus};
 use crate::scenario::{BOUND, RANDOM, RULE};
 
 /// Simple Spread of MPE: agents cover landmarks and avoid touching each other.
@@ -50,28 +50,29 @@ impl Spread {
     }
 
     /// Environments with the global indices `envs`; the index addresses the random numbers.
-    pub fn batch(&self, envs: Range<usize>) -> SpreadBatch {
-        Autoreset::new(SpreadSimulation::new(&self.config, envs))
-    }
-
-    /// An upper bound of the return of the first episode of every environment of `batch`.
     ///
+    /// # Errors
+    /// [`EnvError::Argument`] for an empty range.
+    pub fn batch(&self, envs: Range<usize>) -> Result<EnvVec<SpreadEnv>, EnvError> {
+        EnvVec::multi_agent(envs, |_| SpreadEnv::new(&self.config))
+    }
+}
+
+impl Bounded for SpreadEnv {
     /// A landmark is no nearer than the way from its nearest agent at the start, minus the way that an agent can fly by then. Until two agents
     /// can touch, only their own thrust accelerates them; from then on all others may push, each with the force of agents at one place.
-    fn bound(&self, batch: &SpreadBatch, env: usize) -> f64 {
-        /// Beyond it a contact has a force below 1e-19.
-        const FAR: f64 = TOUCH + 0.05;
-        let (agents, landmarks) = (batch.positions(env), batch.landmarks(env));
+    fn bound(&self) -> f64 {
+        let agents = &self.plane.positions;
         let nearest = |to: [f64; 2], from: &[[f64; 2]]| {
             from.iter().map(|from| length(minus(to, *from))).fold(f64::INFINITY, f64::min)
         };
-        let starts: Vec<f64> = landmarks.iter().map(|landmark| nearest(*landmark, agents)).collect();
+        let starts: Vec<f64> = self.plane.landmarks.iter().map(|landmark| nearest(*landmark, agents)).collect();
         let gaps = agents.iter().enumerate().map(|(agent, place)| nearest(*place, &agents[..agent]));
         let gap = gaps.fold(f64::INFINITY, f64::min);
         let pushed = CONTACT_FORCE * TOUCH * (1.0 + 1e-6) * (agents.len() - 1) as f64;
         let (mut way, mut speed, mut sum) = (0.0, 0.0, 0.0);
         for _ in 0..self.config.episode_steps {
-            let may_touch = gap - 2.0 * way < FAR;
+            let may_touch = gap - 2.0 * way < TOUCH + REACH;
             way += speed * STEP;
             speed = speed * (1.0 - DAMPING) + (THRUST * (1.0 + 1e-9) + if may_touch { pushed } else { 0.0 }) * STEP;
             sum += starts.iter().map(|start| f64::max(start - way, 0.0)).sum::<f64>();
@@ -82,7 +83,7 @@ impl Spread {
 
 impl Scenario for Spread {
     fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
-        Ok(Box::new(self.batch(envs)))
+        Ok(Box::new(self.batch(envs)?))
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -118,7 +119,6 @@ impl Scenario for Spread {
     }
 
     fn evaluate(&self, who: Who<'_>, evaluation: &Evaluation) -> Result<Vec<Outcome>, EnvError> {
-        let (batch, bound) = (|envs| self.batch(envs), |batch: &SpreadBatch, env| self.bound(batch, env));
-        mpe::evaluate(self, batch, bound, who, evaluation)
+        mpe::evaluate(self, || SpreadEnv::new(&self.config), who, evaluation)
     }
 }

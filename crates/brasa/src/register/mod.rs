@@ -249,7 +249,7 @@ mod classic {
     use brasa_classic::{
         Acrobot, CartPole, CartPoleNoVelocity, Catch, Classic, Difficulty, MountainCar, MountainCarContinuous,
         MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity, PopgymConfig, Reference, ReferenceConfig,
-        Spread, SpreadConfig,
+        Spread, SpreadConfig, Tag, TagConfig,
     };
     #[cfg(feature = "tensor")]
     use brasa_core::RuleTensors;
@@ -312,6 +312,9 @@ mod classic {
             "MPE's Simple Reference: two agents tell each other where to go",
         );
         registry.rules("scenario.simple-reference", || drop(ReferenceConfig::default().validate()));
+        registry.scenario(ScenarioEntry::new("simple-tag", Tag::new));
+        registry.settings::<TagConfig>("scenario.simple-tag", "MPE's Simple Tag: predators chase a faster prey");
+        registry.rules("scenario.simple-tag", || drop(TagConfig::default().validate()));
         memory(registry);
     }
 
