@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Turns Criterion's records into the tables of docs/explanation/benchmarks.md.
+"""Turns Criterion's records into the tables of docs/reference/criterion.md.
 
     cargo bench
     python3 scripts/bench_tables.py record --note "nothing else running"   # target/criterion -> docs/benches.json
-    python3 scripts/bench_tables.py tables                                 # docs/benches.json -> docs/explanation/benchmarks.md
+    python3 scripts/bench_tables.py tables                                 # docs/benches.json -> docs/reference/criterion.md
     python3 scripts/bench_tables.py tables --check                         # fails if the page differs from the records
 
 A record has the commit, the machine, the date, the load of the machine and, for every id, the median with its confidence interval.
@@ -21,7 +21,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "docs" / "benches.json"
-PAGE = ROOT / "docs" / "explanation" / "benchmarks.md"
+PAGE = ROOT / "docs" / "reference" / "criterion.md"
 BEGIN, END = "<!-- tables of scripts/bench_tables.py: begin -->", "<!-- tables of scripts/bench_tables.py: end -->"
 
 # Heading, regular expression of `subject/part`, unit of the throughput.
@@ -151,7 +151,7 @@ def main() -> None:
     recording.add_argument("--criterion", default=str(ROOT / "target" / "criterion"), help="the folder of Criterion")
     recording.add_argument("--note", required=True, help="how the machine was loaded, for the page")
     recording.set_defaults(run=record)
-    writing = commands.add_parser("tables", help="docs/benches.json -> docs/explanation/benchmarks.md")
+    writing = commands.add_parser("tables", help="docs/benches.json -> docs/reference/criterion.md")
     writing.add_argument("--check", action="store_true", help="only compare")
     writing.set_defaults(run=write_tables)
     arguments = parser.parse_args()
