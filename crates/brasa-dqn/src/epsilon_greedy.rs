@@ -78,6 +78,10 @@ impl<N: ActionValues> Policy for EpsilonGreedy<N> {
         (self.network.best_from(obs, state).0.mask_where(explores, any), ())
     }
 
+    fn is_stochastic(&self) -> bool {
+        false
+    }
+
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         action
     }

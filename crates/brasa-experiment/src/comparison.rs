@@ -88,7 +88,7 @@ impl<'a> ComparisonSetup<'a> {
             metrics: &[],
             training_data: None,
             is_best: false,
-            is_sampled: false,
+            is_sampled: experiment.train.eval_sampled,
             changed_files: Vec::new(),
         }
     }

@@ -245,7 +245,8 @@ impl LoadedPolicy {
         spec: &EnvSpec,
         seed: u64,
     ) -> Result<Box<dyn Controller>, ExperimentError> {
-        let none = "the policy is deterministic: it has no actions to sample (leave out --sampled)";
+        let none =
+            "the policy is deterministic: it has no actions to sample (leave out `--sampled` and `train.eval_sampled`)";
         match samples {
             true => self.sampling_controller(spec, seed).ok_or_else(|| ExperimentError::Input(none.into())),
             false => Ok(self.controller(spec)),
@@ -642,7 +643,8 @@ mod tests {
         let values = QNetwork::new(&QNetworkConfig::default(), &spec.obs, &spec.action, &device, rng).expect("valid");
         let policy = LoadedPolicy::new(Greedy(values), &spec, None, &device, |policy, _| Ok(policy.clone()));
         let error = policy.controller_that(true, &spec, 1).err().map(|error| error.to_string());
-        let expected = "the policy is deterministic: it has no actions to sample (leave out --sampled)";
+        let expected =
+            "the policy is deterministic: it has no actions to sample (leave out `--sampled` and `train.eval_sampled`)";
         assert_eq!(error.as_deref(), Some(expected));
     }
 

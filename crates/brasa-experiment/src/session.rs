@@ -105,6 +105,8 @@ pub(crate) struct TrainingSetup<'a> {
     /// A run from whose weights this one starts. Ignored if a run is resumed.
     pub(crate) init_from: Option<PathBuf>,
     pub(crate) evaluation: Option<(u64, Evaluate)>,
+    /// Whether evaluations will sample actions, so that the policy must be stochastic.
+    pub(crate) eval_sampled: bool,
     pub(crate) progress: Option<Vec<Curve>>,
     pub(crate) precision: Precision,
     /// See [`crate::TrainConfig::cleanup_interval`].
@@ -376,6 +378,10 @@ where
             });
         }
         let mut trainer = builder.build()?;
+        if setup.eval_sampled {
+            let policy = loaded(trainer.training());
+            policy.controller_that(true, policy.spec(), 0)?;
+        }
         let run_dir = match place {
             Some((run_dir, begin)) => {
                 begin(&run_dir)?;

@@ -48,7 +48,11 @@ impl<P: Policy> Sampling<P> {
     /// `policy` on `device` with random numbers from `seed`; `None` for a deterministic policy.
     pub fn new(policy: P, seed: u64, device: &Device) -> Option<Self> {
         let drawn = Drawn { rng: named_rng(seed, "sampled actions", 0), kept: None };
-        (policy.noise().width > 0).then(|| Self { policy, device: device.clone(), drawn: Mutex::new(drawn) })
+        (policy.is_stochastic() && policy.noise().width > 0).then(|| Self {
+            policy,
+            device: device.clone(),
+            drawn: Mutex::new(drawn),
+        })
     }
 
     fn explore(&self, obs: &P::Obs, explore: Explore) -> Explore {

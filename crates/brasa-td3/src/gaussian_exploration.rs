@@ -65,6 +65,10 @@ where
         ((action + noise * self.std).clamp(-1.0, 1.0), ())
     }
 
+    fn is_stochastic(&self) -> bool {
+        false
+    }
+
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.actor.to_env(action)
     }

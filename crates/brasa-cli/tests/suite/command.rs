@@ -59,6 +59,27 @@ fn a_run_leaves_everything_and_eval_repeats_its_result() {
     assert_eq!(first["controllers"], sampled()["controllers"], "equal seeds give equal actions");
     assert_ne!(first["controllers"]["trained"], trained["controllers"]["trained"]);
     assert_eq!(first["controllers"]["idle"], trained["controllers"]["idle"]);
+
+    // A run whose evaluations are sampled is the same run.
+    let other = dir.path().join("sampled");
+    let set = ["--set", "train.eval_sampled=true", "--set", "train.eval_interval=1"];
+    let train = ["train", arg(&district(dir.path())), "--out", arg(&other), "--json", "--quiet"].map(str::to_owned);
+    let train: Vec<&str> = train.iter().map(String::as_str).chain(set).collect();
+    assert_eq!(json(&succeed(&train))["controllers"], first["controllers"]);
+    assert_eq!(json(&succeed(&["eval", arg(&other), "--json"]))["controllers"], first["controllers"]);
+    let likely = ["eval", arg(&other), "--json", "--set", "train.eval_sampled=false"];
+    assert_eq!(json(&succeed(&likely))["controllers"], trained["controllers"]);
+}
+
+#[test]
+fn evaluations_of_deterministic_policies_cannot_be_sampled() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (config, out) = (dir.path().join("own.toml"), dir.path().join("run"));
+    for own in ["[scenario.cart-pole]\n[dqn]\n", "[scenario.pendulum]\n[td3]\n"] {
+        fs::write(&config, format!("{own}[train]\neval_sampled = true\n")).expect("it can be written");
+        refused(&["train", arg(&config), "--quiet", "--out", arg(&out)], 2, "the policy is deterministic");
+        assert!(!out.join("checkpoints").exists(), "nothing was trained");
+    }
 }
 
 #[test]

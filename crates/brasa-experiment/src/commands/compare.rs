@@ -155,12 +155,14 @@ fn summarize(
     let n_episodes = distinct(scenario, wanted);
     let (data, mut exposures) = (scenario.data(Split::Evaluation), Vec::new());
     let evaluation = Evaluation::new(n_episodes, experiment.train.eval_seed);
-    let (mut participants, mut curves) = (Vec::new(), Vec::new());
+    let (mut participants, mut curves, mut sampled) = (Vec::new(), Vec::new(), Vec::new());
     for group in &groups.groups {
         let (mut runs, mut metrics) = (Vec::new(), Vec::new());
         for member in &group.members {
             let finished = Finished::open(registry, &member.run_dir, &[], TrainConfig::open_device, false, args.trust)?;
-            let (_, outcomes) = play(scenario, &finished.policy, args.sampled, &evaluation)?;
+            let is_sampled = args.sampled || finished.experiment.train.eval_sampled;
+            sampled.extend(is_sampled.then(|| format!("`{}`", group.name)));
+            let (_, outcomes) = play(scenario, &finished.policy, is_sampled, &evaluation)?;
             exposures.push(TrainingData::read(&finished.run_dir).exposure(&data));
             runs.push(ControllerOutcomes { name: group.name.clone(), kind: None, outcomes });
             metrics.push(finished.run_dir.metrics()?);
@@ -174,8 +176,11 @@ fn summarize(
     let figures = &baselines.comparison.figures;
     let exposure = Exposure::worst(exposures);
     let mut about = about_episodes(scenario, args.episodes, n_episodes, exposure);
-    if args.sampled {
-        about.push_str(" The actions of the policies were sampled.");
+    sampled.dedup();
+    match sampled.len() {
+        0 => {}
+        n if n == groups.groups.len() => about.push_str(" The actions of the policies were sampled."),
+        _ => about.push_str(&format!(" The actions of {} were sampled.", sampled.join(" and "))),
     }
     match (&groups.other_reward, Way::among(&baselines.comparison.rows)) {
         (Some(key), _) => {

@@ -14,7 +14,8 @@ pub fn run(program: &str, registry: &Registry, args: &EvalArgs) -> Result<String
     let run = Finished::open(registry, &args.run_dir, &args.set, open, args.best, args.trust)?;
     let metrics = run.run_dir.metrics()?;
     let setup = ComparisonSetup::of_run(&run.experiment, &run.policy, &run.run_dir, &metrics);
-    let setup = ComparisonSetup { n_episodes: args.episodes, is_best: args.best, is_sampled: args.sampled, ..setup };
+    let is_sampled = args.sampled || setup.is_sampled;
+    let setup = ComparisonSetup { n_episodes: args.episodes, is_best: args.best, is_sampled, ..setup };
     let comparison = setup.run()?.comparison;
     Ok(comparison.to_output(args.json))
 }

@@ -53,7 +53,8 @@ pub fn run(program: &str, registry: &Registry, args: &EvalArgs, path: &Path) -> 
         let spec = rendered.batch().spec().clone();
         let policy = run.policy.adapted(&spec, &scenario.extensions())?;
         let seed = run.experiment.train.eval_seed;
-        let mut controller = policy.controller_that(args.sampled, &spec, seed)?;
+        let is_sampled = args.sampled || run.experiment.train.eval_sampled;
+        let mut controller = policy.controller_that(is_sampled, &spec, seed)?;
         let rate = Rate::of(rendered.frame_secs());
         let mut steps = 0;
         let episode = play_rendered(&mut *rendered, &mut *controller, seed, |env, shown, is_last| {

@@ -131,6 +131,7 @@ impl Attempt {
                 metrics_csv: experiment.train.metrics_csv,
                 init_from: init_from.clone(),
                 evaluation: evaluation(experiment)?,
+                eval_sampled: experiment.train.eval_sampled,
                 precision: experiment.train.precision,
                 cleanup_interval: experiment.train.cleanup_interval,
                 progress,
@@ -149,6 +150,7 @@ impl Attempt {
                 metrics_csv: false,
                 init_from: init_from.clone(),
                 evaluation: None,
+                eval_sampled: false,
                 precision: own.train.precision,
                 cleanup_interval: own.train.cleanup_interval,
                 progress: None,
@@ -530,10 +532,11 @@ fn evaluation(experiment: &Experiment<'_>) -> Result<Option<(u64, crate::session
     let n_episodes = distinct(&*scenario, n_episodes);
     let (seed, extensions) = (look_seed(experiment.train.eval_seed), scenario.extensions());
     let spec = scenario.envs(Split::Evaluation, 0..1)?.spec().clone();
+    let is_sampled = experiment.train.eval_sampled;
     Ok(Some((
         every,
         Box::new(move |policy: LoadedPolicy| {
-            let mut controller = policy.adapted(&spec, &extensions)?.controller(&spec);
+            let mut controller = policy.adapted(&spec, &extensions)?.controller_that(is_sampled, &spec, seed)?;
             let evaluation = Evaluation::new(n_episodes, seed);
             let _view = WaitView::episodes("evaluation", n_episodes);
             let outcomes = scenario.evaluate(Who::Controller(&mut *controller), &evaluation);
