@@ -3,13 +3,14 @@
     pip install torch==2.15.0 torchrl==0.14.1
     python scripts/record_mappo.py crates/brasa-ppo/tests/data/torchrl_mappo_update.json
 
-Actor and critic are TorchRL's `MultiAgentMLP`, one for all agents; the critic is centralized. It computes the value of an agent from the
+Actor and critic are TorchRL's `MultiAgentMLP`, one for all agents, or one for each; the critic is centralized. It computes the value of an agent from the
 observations of the team in the order in which Brasa gives them: from the next agent on, the agent itself last. The rollout is made up, so that
 every branch is met: random observations, rewards and ends, and an agent that is masked after it has left. The update is `ClipPPOLoss` on the whole
 rollout, as BenchMARL calls it. Normalized values are TorchRL's `PopArtValueNorm`, used as Yu et al. 2022 do: the critic has normalized values, which
 are denormalized before advantages are estimated, and the moments are updated before the loss.
 """
 
+import itertools
 import json
 import sys
 
@@ -28,13 +29,13 @@ OBS, ACTION, LOG_PROB = ("agents", "observation"), ("agents", "action"), ("agent
 GAMMA, GAE_LAMBDA = 0.95, 0.9
 
 
-def mlp(outputs, centralized):
+def mlp(outputs, centralized, shares):
     return MultiAgentMLP(
         n_agent_inputs=WIDTH,
         n_agent_outputs=outputs,
         n_agents=AGENTS,
         centralized=centralized,
-        share_params=True,
+        share_params=shares,
         depth=2,
         num_cells=[8, 6],
         activation_class=torch.nn.Tanh,
@@ -42,15 +43,15 @@ def mlp(outputs, centralized):
 
 
 class Central(torch.nn.Module):
-    """The value of every agent, by one centralized critic on the team in the order of this agent."""
+    """The value of every agent, by its centralized critic on the team in the order of this agent."""
 
-    def __init__(self):
+    def __init__(self, shares):
         super().__init__()
-        self.net = mlp(1, True)
+        self.net = mlp(1, True, shares)
 
     def forward(self, obs):
         teams = [torch.roll(obs, -(agent + 1), dims=-2) for agent in range(AGENTS)]
-        return torch.stack([self.net(team)[..., 0, :] for team in teams], -2)
+        return torch.stack([self.net(team)[..., agent, :] for agent, team in enumerate(teams)], -2)
 
 
 def joint(obs):
@@ -59,8 +60,11 @@ def joint(obs):
     return np.stack([team.reshape(*team.shape[:-2], -1) for team in teams], -2)
 
 
-def weights(loss):
+def weights(loss, shares):
     out = {}
+    agents = {"": lambda value: value}
+    if not shares:
+        agents = {f"networks.{agent}.": lambda value, agent=agent: value[agent] for agent in range(AGENTS)}
     for part, head, params in (
         ("actor", "actor_head", loss.actor_network_params),
         ("critic", "critic_head", loss.critic_network_params),
@@ -69,25 +73,36 @@ def weights(loss):
         layers = sorted({name.rsplit(".", 1)[0] for name in values})
         for index, layer in enumerate(layers):
             place = head if index == len(layers) - 1 else f"{part}.hidden.{index}"
-            for kind in ("weight", "bias"):
-                value = values[f"{layer}.{kind}"].detach()
+            for kind, (agent, own) in itertools.product(("weight", "bias"), agents.items()):
+                value = own(values[f"{layer}.{kind}"].detach())
                 value = value.T if value.ndim == 2 else value  # ours is [inputs, outputs]
-                out[f"{place}.{kind}"] = {"shape": list(value.shape), "values": numbers(value.contiguous())}
+                out[f"{agent}{place}.{kind}"] = {"shape": list(value.shape), "values": numbers(value.contiguous())}
     return out
 
 
-def record(seed, *, n_epochs, learning_rate, ent_coef, vf_coef, max_grad_norm, clip_range_vf=None, normalizes=False):
+def record(
+    seed,
+    *,
+    n_epochs,
+    learning_rate,
+    ent_coef,
+    vf_coef,
+    max_grad_norm,
+    clip_range_vf=None,
+    normalizes=False,
+    shares=True,
+):
     rng = np.random.RandomState(seed)
     torch.manual_seed(seed)
     actor = ProbabilisticActor(
-        TensorDictModule(mlp(ACTIONS, False), in_keys=[OBS], out_keys=[("agents", "logits")]),
+        TensorDictModule(mlp(ACTIONS, False, shares), in_keys=[OBS], out_keys=[("agents", "logits")]),
         in_keys=[("agents", "logits")],
         out_keys=[ACTION],
         distribution_class=torch.distributions.Categorical,
         return_log_prob=True,
         log_prob_key=LOG_PROB,
     )
-    critic = ValueOperator(Central(), in_keys=[OBS], out_keys=[("agents", "state_value")])
+    critic = ValueOperator(Central(shares), in_keys=[OBS], out_keys=[("agents", "state_value")])
     loss = ClipPPOLoss(
         actor,
         critic,
@@ -107,7 +122,7 @@ def record(seed, *, n_epochs, learning_rate, ent_coef, vf_coef, max_grad_norm, c
         sample_log_prob=LOG_PROB,
     )
     loss.make_value_estimator(ValueEstimators.GAE, gamma=GAMMA, lmbda=GAE_LAMBDA, vectorized=False)
-    before = weights(loss)
+    before = weights(loss, shares)
 
     tensor = lambda array: torch.as_tensor(np.asarray(array), dtype=torch.float32)
     obs = rng.normal(size=(ENVS, STEPS + 1, AGENTS, WIDTH)).astype(np.float32)
@@ -196,7 +211,7 @@ def record(seed, *, n_epochs, learning_rate, ent_coef, vf_coef, max_grad_norm, c
         "settings": settings,
         "before": before,
         "rollout": rollout | expected,
-        "after": weights(loss),
+        "after": weights(loss, shares),
         "logged": {"train/policy_gradient_loss": policy, "train/value_loss": value, "train/entropy_loss": entropy},
         "logs_other_metrics": True,
     }
@@ -216,6 +231,13 @@ def main(path):
             5, n_epochs=3, learning_rate=3e-3, ent_coef=0.0, vf_coef=1.0, max_grad_norm=0.5, clip_range_vf=0.2, normalizes=True
         ),
     }
+    separate = {
+        "one_pass": record(
+            6, n_epochs=1, learning_rate=3e-3, ent_coef=0.01, vf_coef=0.5, max_grad_norm=100.0, shares=False
+        ),
+        "passes": record(7, n_epochs=4, learning_rate=3e-3, ent_coef=0.01, vf_coef=1.0, max_grad_norm=0.5, shares=False),
+    }
+    cases |= {f"separate_{name}": case for name, case in separate.items()}
     versions = {"torch": torch.__version__, "torchrl": torchrl.__version__, "numpy": np.__version__}
     with open(path, "w") as file:
         json.dump({"versions": versions, "n_rows": ENVS * AGENTS, "n_steps": STEPS, "cases": cases}, file)

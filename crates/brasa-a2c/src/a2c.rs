@@ -1,6 +1,6 @@
 //! The learner.
 
-use brasa_buffers::Rollout;
+use brasa_buffers::{Cut, Rollout};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress, ValueScale};
 use brasa_kernels::LossData;
@@ -86,6 +86,10 @@ impl<M: ActorCritic + Module> A2c<M> {
         &self.trainable
     }
 
+    fn cut(&self) -> Cut {
+        Cut::of(self.trainable.plain(), self.config.n_steps, self.config.n_steps)
+    }
+
     /// [`A2c::compute`], or its replay.
     fn learn(&mut self, batch: Rollout<M::Obs, M::Action>, step: Step) -> Reports<4> {
         let update = Update { batch, numbers: Vec::new(), learning_rates: &[Some(step.learning_rate)], variant: 0 };
@@ -123,8 +127,8 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         let step = Step::new(learning_rate, self.config.max_grad_norm);
         let batch_size = self.config.batch_size.unwrap_or(usize::MAX);
         let rng = &mut named_rng(self.seed, "minibatch", self.rollouts);
-        let cut = [self.config.n_steps; 2];
-        let reports: Vec<_> = rollout.batches(cut, batch_size, rng).map(|batch| self.learn(batch, step)).collect();
+        let reports: Vec<_> =
+            rollout.batches(self.cut(), batch_size, rng).map(|batch| self.learn(batch, step)).collect();
         self.rollouts += 1;
 
         let reports = Reports::join(reports).mean_dim(0);
@@ -163,7 +167,7 @@ impl<M: ActorCritic + Module> OnPolicyLearner for A2c<M> {
     }
 
     fn batch_rows(&self, n_rows: usize) -> usize {
-        self.config.batch_size.unwrap_or(n_rows).min(n_rows)
+        self.cut().batch_rows(self.config.batch_size.unwrap_or(n_rows), n_rows)
     }
 
     fn gamma(&self) -> f64 {

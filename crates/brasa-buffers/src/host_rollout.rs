@@ -56,6 +56,8 @@ pub struct HostRollout {
     cut_state: Vec<f32>,
     state_width: usize,
     n_rows: usize,
+    /// Of an environment.
+    n_agents: usize,
 }
 
 impl HostRollout {
@@ -80,6 +82,7 @@ impl HostRollout {
             cut_state: Vec::new(),
             state_width,
             n_rows,
+            n_agents: spec.n_agents,
         }
     }
 
@@ -131,7 +134,7 @@ impl HostRollout {
         let last_value = value_of(next_obs, next_state);
         let obs = env.obs(self.obs, self.mask);
         let HostDecisions { action, log_prob, value } = self.decisions;
-        let value = if value.is_empty() { values_of(&obs, &value_of, device) } else { column(value) };
+        let value = if value.is_empty() { values_of(&obs, &value_of, self.n_agents, device) } else { column(value) };
         let width = self.state_width;
         let states = |numbers: Vec<f32>| {
             let shape = [numbers.len() / width, width];

@@ -42,4 +42,4 @@ pub use replay::{
     BufferError, BurnIn, PrioritizedConfig, ReplayBuffer, ReplayBuilder, ReplayConfig, ReplayedSequences,
     SequenceConfig, SumTree, Transition, Transitions,
 };
-pub use rollout::{Discounts, MOST_VALUED_ROWS, Remembered, Rollout, RolloutBuffer};
+pub use rollout::{Cut, Discounts, MOST_VALUED_ROWS, Remembered, Rollout, RolloutBuffer};

@@ -1,7 +1,7 @@
 //! The rollout buffer of on-policy algorithms.
 
 use brasa_core::env::EnvSpec;
-use brasa_core::{Decision, PolicyState, Rows, Sequences, StepBatch, Successor, rows_by_field};
+use brasa_core::{Decision, Policy, PolicyState, Rows, Sequences, StepBatch, Successor, rows_by_field};
 use brasa_device::runs_on_host;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::Rng;
@@ -84,6 +84,8 @@ pub struct RolloutBuffer<O, A> {
     end_value: Tensor<1>,
     n_steps: usize,
     n_rows: usize,
+    /// Of an environment.
+    n_agents: usize,
     /// Number of stored steps.
     filled: usize,
 }
@@ -180,6 +182,47 @@ pub struct Rollout<O, A> {
 
 rows_by_field!([O: Rows, A: Rows] Rollout<O, A> { obs, action, log_prob, value, advantage, returns, remembered });
 
+/// The parts of a rollout that stay together in minibatches: consecutive steps, and the agents of an environment.
+///
+/// ```
+/// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/rollout.inc")); }
+/// # use shown::*;
+/// use brasa_buffers::{Cut, Discounts, named_rng};
+/// use brasa_core::read_back;
+///
+/// // The two steps of `two_steps` in one sequence.
+/// let device = brasa_device::open_named("cpu")?;
+/// let discounts = Discounts { gamma: 1.0, gae_lambda: 1.0 };
+/// let rollout = two_steps(&device).finish(number(0.0, &device), |_, _| number(0.0, &device), discounts)?;
+/// let cut = Cut { n_steps: 2, length: 2, n_agents: 1 };
+/// assert_eq!(cut.batch_rows(1, 2), 2);
+/// let returns = rollout.batches(cut, 1, &mut named_rng(0, "example", 0)).map(|batch| read_back(batch.returns));
+/// assert_eq!(returns.collect::<Vec<_>>(), [[2.0, 1.0]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Steps of the rollout, of which parts of several steps are cut.
+    pub n_steps: usize,
+    /// Steps of a part: 1 for a policy without memory. It divides `n_steps`.
+    pub length: usize,
+    /// Rows of a step of a part: 1 for a policy that computes all rows alike, or [`NetworkSizes::n_agents`](brasa_core::NetworkSizes).
+    pub n_agents: usize,
+}
+
+impl Cut {
+    /// Parts of a rollout of `n_steps` for this policy: sequences of `length` steps if it remembers, and single steps if not.
+    pub fn of(policy: &impl Policy, n_steps: usize, length: usize) -> Self {
+        let length = if policy.state_width() > 0 { length } else { 1 };
+        Self { n_steps, length, n_agents: policy.n_agents() }
+    }
+
+    /// Rows of a minibatch of [`Rollout::batches`], of a rollout of `n_rows`: whole parts, of at least `batch_size` rows if there are as many.
+    pub fn batch_rows(&self, batch_size: usize, n_rows: usize) -> usize {
+        batch_size.min(n_rows).next_multiple_of(self.length * self.n_agents).min(n_rows)
+    }
+}
+
 /// What a policy remembered in a rollout, for learning from sequences.
 ///
 /// ```
@@ -241,6 +284,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
             end_value: zeros(),
             n_steps,
             n_rows,
+            n_agents: spec.n_agents,
             filled: 0,
         }
     }
@@ -353,7 +397,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         let obs = self.obs.finish();
         let value = match &mut self.value {
             Some(value) => value.finish(),
-            None => values_of(&obs, &value_of, &last_value.device()),
+            None => values_of(&obs, &value_of, self.n_agents, &last_value.device()),
         };
         let terminated = self.terminated.finish();
         let remembered = self.state.as_mut().map(|state| Remembered {
@@ -399,21 +443,23 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
     }
 }
 
-/// The values of all stored observations, `[n_rows]`.
+/// The values of all stored observations, `[n_rows]`. The `n_agents` of an environment stay together.
 pub(crate) fn values_of<O: Rows>(
     obs: &O,
     value_of: &impl Fn(O, &PolicyState) -> Tensor<1>,
+    n_agents: usize,
     device: &Device,
 ) -> Tensor<1> {
     let (n, nothing) = (obs.n_rows(), PolicyState::default());
     if n <= MOST_VALUED_ROWS {
         return value_of(obs.clone(), &nothing);
     }
+    let most = (MOST_VALUED_ROWS / n_agents).max(1) * n_agents;
     let part = |first: usize| {
-        let end = (first + MOST_VALUED_ROWS).min(n) as i64;
+        let end = (first + most).min(n) as i64;
         value_of(obs.select(Tensor::arange(first as i64..end, device)), &nothing)
     };
-    Tensor::cat((0..n).step_by(MOST_VALUED_ROWS).map(part).collect(), 0)
+    Tensor::cat((0..n).step_by(most).map(part).collect(), 0)
 }
 
 /// Flags of rows whose episode begins, from those of rows whose episode ends, of `rows` rows per step.
@@ -484,63 +530,49 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
         batch_size: usize,
         rng: &mut R,
     ) -> impl Iterator<Item = Self> + use<'a, O, A, R> {
-        let n_rows = self.n_rows();
-        // For a single minibatch the order has no effect.
-        let is_whole = batch_size >= n_rows;
-        let mut order: Vec<u32> = if is_whole { Vec::new() } else { (0..n_rows as u32).collect() };
-        order.shuffle(rng);
-        (0..n_rows.div_ceil(batch_size)).map(move |i| match is_whole {
-            true => self.clone(),
-            false => {
-                let rows = &order[i * batch_size..n_rows.min((i + 1) * batch_size)];
-                let data = TensorData::new(rows.iter().map(|row| *row as i32).collect::<Vec<_>>(), [rows.len()]);
-                self.select(Tensor::from_data(data, &self.value.device()))
-            }
-        })
+        self.batches(Cut { n_steps: 1, length: 1, n_agents: 1 }, batch_size, rng)
     }
 
-    /// Whole sequences in shuffled order, as many at a time as have at least `batch_size` steps together; the last minibatch may have fewer.
-    /// A rollout of `n_steps` is cut into sequences of `length` steps. Row `t * n + i` of a minibatch is step `t` of its sequence `i` of `n`.
+    /// All parts of `cut` in shuffled order, as many at a time as have at least `batch_size` rows together; the last minibatch may have fewer.
+    /// With `n` rows per step, row `t * n + i` of a minibatch is step `t` of its sequence `i`, which belongs to agent `i % cut.n_agents`.
     ///
     /// # Panics
-    /// If `length` does not divide `n_steps`.
-    pub fn sequences<'a, R: Rng>(
+    /// If the parts do not fill the rollout.
+    pub fn batches<'a, R: Rng>(
         &'a self,
-        n_steps: usize,
-        length: usize,
+        cut: Cut,
         batch_size: usize,
         rng: &mut R,
     ) -> impl Iterator<Item = Self> + use<'a, O, A, R> {
-        let n_rows = self.n_rows() / n_steps;
-        assert_eq!(n_steps % length, 0, "a rollout of {n_steps} steps as sequences of {length}");
-        let mut order: Vec<(usize, usize)> =
-            (0..n_steps / length).flat_map(|part| (0..n_rows).map(move |row| (part * length, row))).collect();
+        let (total, Cut { n_steps, length, n_agents }) = (self.n_rows(), cut);
+        // Single steps may be of any rollout.
+        let per_step = if length == 1 { n_agents } else { total / n_steps };
+        assert!(
+            n_steps.is_multiple_of(length) && per_step.is_multiple_of(n_agents) && total.is_multiple_of(per_step),
+            "{total} rows in parts of {cut:?}"
+        );
+        let per_part = length * n_agents;
+        let (n_parts, at_a_time) = (total / per_part, cut.batch_rows(batch_size, total) / per_part);
+        // For a single minibatch the order of rows has no effect.
+        let is_whole = length == 1 && at_a_time >= n_parts;
+        let mut order: Vec<u32> = if is_whole { Vec::new() } else { (0..n_parts as u32).collect() };
         order.shuffle(rng);
-        let at_a_time = batch_size.div_ceil(length).min(order.len());
-        let device = self.value.device();
-        (0..order.len().div_ceil(at_a_time)).map(move |i| {
-            let own = &order[i * at_a_time..order.len().min((i + 1) * at_a_time)];
-            let rows = (0..length).flat_map(|t| own.iter().map(move |(first, row)| (first + t) * n_rows + row));
+        let teams = per_step / n_agents;
+        (0..n_parts.div_ceil(at_a_time)).map(move |i| {
+            if is_whole {
+                return self.clone();
+            }
+            let own = &order[i * at_a_time..n_parts.min((i + 1) * at_a_time)];
+            let first = |part: &u32| (*part as usize / teams * length) * per_step + *part as usize % teams * n_agents;
+            let of_step = |t: usize| own.iter().map(move |part| first(part) + t * per_step);
+            let rows = (0..length).flat_map(of_step).flat_map(|first| first..first + n_agents);
             let rows: Vec<i32> = rows.map(|row| row as i32).collect();
             let n = rows.len();
-            self.select(Tensor::<1, Int>::from_data(TensorData::new(rows, [n]), &device))
+            self.select(Tensor::<1, Int>::from_data(TensorData::new(rows, [n]), &self.value.device()))
         })
     }
 
-    /// [`Rollout::sequences`] of `length` steps of a policy that remembers, and else [`Rollout::minibatches`].
-    pub fn batches<'a, R: Rng + 'a>(
-        &'a self,
-        [n_steps, length]: [usize; 2],
-        batch_size: usize,
-        rng: &mut R,
-    ) -> Box<dyn Iterator<Item = Self> + 'a> {
-        match self.remembered {
-            Some(_) => Box::new(self.sequences(n_steps, length, batch_size, rng)),
-            None => Box::new(self.minibatches(batch_size, rng)),
-        }
-    }
-
-    /// A batch of [`Rollout::sequences`] of `length` steps, for [`ActorCritic::evaluate_sequences`](brasa_core::ActorCritic); `None` for a policy
+    /// A batch of [`Rollout::batches`] of `length` steps, for [`ActorCritic::evaluate_sequences`](brasa_core::ActorCritic); `None` for a policy
     /// without memory.
     pub fn as_sequences(&self, length: usize) -> Option<Sequences> {
         let Remembered { state, starts } = self.remembered.as_ref()?;

@@ -76,6 +76,17 @@ pub trait Policy: Send {
         None
     }
 
+    /// Agents whose rows follow one another in every batch: row `i` belongs to agent `i % n_agents`. 1 if all rows are computed alike.
+    fn n_agents(&self) -> usize {
+        self.sizes().map_or(1, |sizes| sizes.n_agents)
+    }
+
+    /// Whether the policy is a distribution over actions. Noise that is for exploration alone, as around the actions of a deterministic policy, does not
+    /// count. By default it is if a row consumes random numbers.
+    fn is_stochastic(&self) -> bool {
+        self.noise().width > 0
+    }
+
     /// Whether a row of observations, as the network sees it, names only what exists, such as one of its graphs. A row that does not has no action.
     fn has_action_for(&self, _obs: &[f32]) -> bool {
         true
@@ -381,6 +392,7 @@ pub trait ActionValues: Send {
             obs,
             privileged: 0..0,
             action: ActionSizes::Choices(vec![self.n_actions()]),
+            n_agents: self.n_learners(),
         })
     }
 

@@ -10,7 +10,7 @@ use brasa_env::{EnvError, EnvSpec, Space};
 /// use brasa_core::{ActionSizes, NetworkSizes};
 /// use brasa_env::{EnvSpec, Space};
 ///
-/// let network = NetworkSizes { obs: 4, privileged: 0..0, action: ActionSizes::Choices(vec![2]) };
+/// let network = NetworkSizes { obs: 4, privileged: 0..0, action: ActionSizes::Choices(vec![2]), n_agents: 1 };
 /// let spec = EnvSpec::new(Space::uniform_box(0.0, 1.0, ["x", "y"]), Space::Discrete(2), 8);
 /// let error = network.check(&spec).unwrap_err().to_string();
 /// let rule = "the network takes observations of 4 numbers, the environments have 2";
@@ -24,6 +24,8 @@ pub struct NetworkSizes {
     pub privileged: Range<usize>,
     /// The actions of a row.
     pub action: ActionSizes,
+    /// Agents with weights of their own: row `i` belongs to agent `i % n_agents`. 1 if all rows are computed alike.
+    pub n_agents: usize,
 }
 
 /// The actions of a row of a network.
@@ -88,6 +90,8 @@ impl NetworkSizes {
         } else if self.action != action {
             let (own, theirs) = (self.action.in_words(), action.in_words());
             format!("the actions of the network are {own}, those of the environments {theirs}")
+        } else if self.n_agents > 1 && self.n_agents != spec.n_agents {
+            format!("the network has weights for {} agents, the environments have {}", self.n_agents, spec.n_agents)
         } else {
             return Ok(());
         };
@@ -102,7 +106,7 @@ impl NetworkSizes {
         if self.privileged.is_empty() || !spec.privileged.is_empty() || spec.obs.width() == self.obs {
             return self.check(spec);
         }
-        let actor = Self { obs: self.obs - self.privileged.len(), privileged: 0..0, action: self.action.clone() };
+        let actor = Self { obs: self.obs - self.privileged.len(), privileged: 0..0, ..self.clone() };
         actor.check(spec)
     }
 }
@@ -116,7 +120,7 @@ mod tests {
         let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
         let own = EnvSpec { n_agents: 3, ..EnvSpec::new(space(2), Space::Discrete(4), 1) };
         let joint = own.joint().expect("there are several agents");
-        let sizes = NetworkSizes { obs: 6, privileged: 0..4, action: ActionSizes::Choices(vec![4]) };
+        let sizes = NetworkSizes { obs: 6, privileged: 0..4, action: ActionSizes::Choices(vec![4]), n_agents: 1 };
         sizes.check(&joint).expect("critics see all agents");
         sizes.check_acting(&joint).expect("it acts there, too");
         sizes.check_acting(&own).expect("actors see themselves");
@@ -135,7 +139,7 @@ mod tests {
     fn other_sizes_are_named() {
         let space = |n: usize| Space::uniform_box(-1.0, 1.0, (0..n).map(|i| i.to_string()));
         let spec = EnvSpec::new(space(8), Space::Discrete(4), 1);
-        let sizes = |obs, action| NetworkSizes { obs, privileged: 0..0, action };
+        let sizes = |obs, action| NetworkSizes { obs, privileged: 0..0, action, n_agents: 1 };
         let refused = |sizes: NetworkSizes| sizes.check(&spec).expect_err("it does not fit").to_string();
         sizes(8, ActionSizes::Choices(vec![4])).check(&spec).expect("it fits");
         assert_eq!(
@@ -150,5 +154,10 @@ mod tests {
         assert!(refused(sizes(8, both)).contains("choices among [2, 2] actions with 1 number"));
         assert!(refused(sizes(8, ActionSizes::Numbers(1))).contains("are 1 number, those"));
         assert!(refused(sizes(8, ActionSizes::Choices(vec![2, 2]))).contains("choices among [2, 2] actions"));
+        let own_weights = NetworkSizes { n_agents: 3, ..sizes(8, ActionSizes::Choices(vec![4])) };
+        assert_eq!(
+            refused(own_weights),
+            "invalid space: the network has weights for 3 agents, the environments have 1"
+        );
     }
 }

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brasa_env::wrappers::{JointObs, NormalizeObs, ScaleReward, ShapeReward};
-use brasa_env::{Choice, EnvBatch, EnvSpec, Executor, Extensions, InvalidField, Scenario, Split, execute};
+use brasa_env::{Choice, EnvBatch, EnvSpec, Executor, Extensions, InvalidField, Scenario, Split, execute, field};
+use brasa_nn::check_policies;
 use brasa_shards::shard;
 use toml::{Table, Value};
 
@@ -75,12 +76,14 @@ impl<'a> Experiment<'a> {
         if train.central_critic {
             spec = spec.joint().map_err(|error| ExperimentError::Input(format!("`train.central_critic`: {error}")))?;
         }
+        check_agents(&train.policies, spec.n_agents)?;
         let extensions = scenario.extensions();
         let mut sections = Sections {
             source,
             networks: &registry.networks,
             spec: &spec,
             extensions: &extensions,
+            policies: &train.policies,
             resolved: Vec::new(),
         };
         let plan = algorithm.plan(&mut sections)?;
@@ -107,6 +110,14 @@ impl<'a> Experiment<'a> {
         }
         if self.train.central_critic && self.plan.replays() {
             return fail("central_critic", "experience is replayed: such critics learn from rollouts");
+        }
+        if !self.train.policies.is_empty() && self.plan.replays() {
+            let rule = "must be empty where experience is replayed: networks of teams have settings for this";
+            return Err(ExperimentError::input(InvalidField::new(
+                "train.policies",
+                rule,
+                format!("{:?}", self.train.policies),
+            )));
         }
         if self.train.normalize_obs && (self.spec.fixed_obs || self.spec.shared_width > 0) {
             return fail("normalize_obs", "observations have one range by themselves, are shared, or name things");
@@ -234,6 +245,18 @@ impl<'a> Experiment<'a> {
         }
         Ok(batch)
     }
+}
+
+/// Refuses policies of other agents than the environments have.
+fn check_agents(policies: &[usize], n_agents: usize) -> Result<(), ExperimentError> {
+    if policies.is_empty() {
+        return Ok(());
+    }
+    let rule = format!("must have an index for each agent of an environment, of which there are {n_agents}");
+    field::rule(policies.len() == n_agents, "train.policies", rule, format!("{policies:?}"))
+        .map_err(ExperimentError::input)?;
+    let n_policies = policies.iter().max().map_or(0, |last| last + 1);
+    check_policies("train.policies", policies, n_policies).map_err(ExperimentError::input)
 }
 
 /// Refuses sections that are not registered.

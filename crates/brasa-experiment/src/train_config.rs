@@ -42,6 +42,9 @@ pub struct TrainConfig {
     /// best policy. Default none: only the final policy is evaluated.
     #[serde(deserialize_with = "whole::maybe")]
     pub eval_interval: Option<u64>,
+    /// Whether evaluations sample the actions of a stochastic policy as training does. Default off: they take the most likely ones. Agents that share a
+    /// policy and see alike all take the same most likely action, and different sampled ones.
+    pub eval_sampled: bool,
     /// Device: `cpu`, `cuda`, `cuda:1`, `wgpu`, a profile, or `auto` for the best one of the machine. Default `cpu`. Settings of
     /// `[when.PROFILE]` apply on a device with that profile. Several devices, as in `cuda:0,cuda:1`, divide the shards among themselves.
     pub device: String,
@@ -78,6 +81,9 @@ pub struct TrainConfig {
     /// then both see what one agent sees (IPPO). The policy acts without the others' observations in either case. Rollouts take as many times the
     /// memory as there are agents.
     pub central_critic: bool,
+    /// The policy of each agent of an environment, by its index: with `[0, 0, 0, 1]`, three agents share a policy and the last one has another.
+    /// Default none: all agents share one policy. A learner from rollouts has a network for each policy, with equal settings.
+    pub policies: Vec<usize>,
     /// Whether rewards are divided by the standard deviation of the discounted return. Default off.
     pub scale_reward: bool,
     /// Factor of the rewards, above 0. Default 1. `scale_reward` cancels it.
@@ -192,6 +198,7 @@ impl Default for TrainConfig {
             seed: 0,
             eval_seed: brasa_train::EVAL_SEED,
             eval_interval: None,
+            eval_sampled: false,
             device: "cpu".into(),
             precision: Precision::F32,
             gpu: GpuSettings::default(),
@@ -203,6 +210,7 @@ impl Default for TrainConfig {
             capture: false,
             normalize_obs: false,
             central_critic: false,
+            policies: vec![],
             scale_reward: false,
             reward_scale: 1.0,
             reward_smooth_lambda: 0.0,

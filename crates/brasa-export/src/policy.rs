@@ -488,6 +488,49 @@ impl Function {
 }
 
 impl ExportedPolicy {
+    /// The policies of agents, each for rows of one agent, as one policy. `None` if they differ in more than the numbers of linear layers, or have
+    /// agents already.
+    ///
+    /// ```
+    /// use brasa_export::{ExportedPolicy, Layer, Output};
+    ///
+    /// # let policy = |obs_width, layers, output| ExportedPolicy {
+    /// #     obs_width, n_agents: 1, masked: false, layers, output, about: brasa_export::About::default(),
+    /// # };
+    /// let times = |factor| policy(1, vec![Layer::linear(vec![factor], vec![0.0])], Output::Real);
+    /// let agents: [ExportedPolicy; 2] = [times(2.0), times(10.0)];
+    /// let joined = ExportedPolicy::of_agents(&agents).expect("they have equal layers");
+    /// assert_eq!(joined.act(&[1.0, 1.0, 3.0, 3.0], None), [2.0, 10.0, 6.0, 30.0]);
+    /// ```
+    pub fn of_agents<'a>(policies: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        let mut policies = policies.into_iter();
+        let mut joined = policies.next()?.clone();
+        for (before, own) in (1..).zip(policies) {
+            let frame = |policy: &Self| (policy.obs_width, policy.masked, policy.output.clone(), policy.layers.len());
+            if frame(&joined) != frame(own) || joined.n_agents != before || own.n_agents != 1 {
+                return None;
+            }
+            for (layer, own) in joined.layers.iter_mut().zip(&own.layers) {
+                match (layer, own) {
+                    (
+                        Layer::Linear { outputs, weight, bias },
+                        Layer::Linear { outputs: own_outputs, weight: own_weight, bias: own_bias },
+                    ) if outputs == own_outputs
+                        && weight.len() == before * own_weight.len()
+                        && bias.len() == before * own_bias.len() =>
+                    {
+                        weight.extend(own_weight);
+                        bias.extend(own_bias);
+                    }
+                    (layer, own) if layer == own => {}
+                    _ => return None,
+                }
+            }
+            joined.n_agents += 1;
+        }
+        Some(joined)
+    }
+
     /// Checks that the layers fit together, and that their numbers are finite.
     ///
     /// # Errors

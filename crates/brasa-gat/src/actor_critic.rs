@@ -319,7 +319,7 @@ impl Policy for GraphActorCritic {
 
     fn sizes(&self) -> Option<NetworkSizes> {
         let action = ActionSizes::Choices(vec![self.spec.options()]);
-        Some(NetworkSizes { obs: self.spec.width(), privileged: 0..0, action })
+        Some(NetworkSizes { obs: self.spec.width(), privileged: 0..0, action, n_agents: 1 })
     }
 
     fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, Decision) {

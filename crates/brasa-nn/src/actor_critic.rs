@@ -253,7 +253,8 @@ impl Policy for MlpActorCritic {
     fn sizes(&self) -> Option<NetworkSizes> {
         let inputs = self.shared.as_ref().map_or(self.actor_inputs(), |shared| shared.inputs(0));
         let privileged = self.privileged.clone();
-        Some(NetworkSizes { obs: inputs + privileged.len(), privileged, action: self.heads().sizes() })
+        let obs = inputs + privileged.len();
+        Some(NetworkSizes { obs, privileged, action: self.heads().sizes(), n_agents: 1 })
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

@@ -12,7 +12,7 @@ use brasa_core::{
     ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, HostActor, NetworkSizes, NoiseSpec, Obs,
     Policy, PolicyState, RandomWarmup, Reparameterized, Sequences, TeamObs,
 };
-use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 
 /// The role of a network as a type, with the trait object that erases the type of the network.
@@ -175,6 +175,19 @@ impl<R: Role + ?Sized> Module for Boxed<R> {
         Self(self.0.map_erased(&mut Outside(mapper)))
     }
 }
+
+// What Burn asks of a module inside another one.
+impl<R: Role + ?Sized> ModuleDisplayDefault for Boxed<R> {
+    fn content(&self, content: Content) -> Option<Content> {
+        Some(content)
+    }
+
+    fn num_params(&self) -> usize {
+        Module::num_params(self)
+    }
+}
+
+impl<R: Role + ?Sized> ModuleDisplay for Boxed<R> {}
 
 /// An object-safe visitor for a type-erased module.
 #[doc(hidden)]
@@ -470,6 +483,9 @@ where
     }
     fn sizes(&self) -> Option<NetworkSizes> {
         self.0.sizes()
+    }
+    fn is_stochastic(&self) -> bool {
+        self.0.is_stochastic()
     }
     fn has_action_for(&self, obs: &[f32]) -> bool {
         self.0.has_action_for(obs)

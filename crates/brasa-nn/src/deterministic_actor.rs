@@ -111,13 +111,17 @@ impl Policy for DeterministicActor {
         (brasa_kernels::tanh(self.net.forward(obs.values)), ())
     }
 
+    fn is_stochastic(&self) -> bool {
+        false
+    }
+
     fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
         self.bounds.scale(action)
     }
 
     fn sizes(&self) -> Option<NetworkSizes> {
         let action = ActionSizes::Numbers(self.bounds.n_actions());
-        Some(NetworkSizes { obs: self.net.inputs(0), privileged: 0..0, action })
+        Some(NetworkSizes { obs: self.net.inputs(0), privileged: 0..0, action, n_agents: 1 })
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

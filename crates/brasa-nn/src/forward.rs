@@ -113,9 +113,9 @@ impl<M: ActorCritic> Forward<M, 3> for EvaluatedActions<'_, M::Obs, M::Action> {
         }
     }
 
-    /// Sequences are not taken apart.
-    fn unit(&self, _: &M) -> usize {
-        if self.sequences.is_some() { self.action.n_rows().max(1) } else { 1 }
+    /// Sequences are not taken apart, nor are the agents of an environment.
+    fn unit(&self, network: &M) -> usize {
+        if self.sequences.is_some() { self.action.n_rows().max(1) } else { network.n_agents() }
     }
 }
 

@@ -62,6 +62,7 @@ mod recurrent_actor_critic;
 mod recurrent_q_network;
 mod sampling;
 mod saved;
+mod separate_actor_critic;
 mod shards;
 mod squashed_actor;
 mod team_q_network;
@@ -111,6 +112,7 @@ pub use recurrent_actor_critic::{RecurrentActorCritic, RecurrentActorCriticConfi
 pub use recurrent_q_network::{RecurrentQNetwork, RecurrentQNetworkConfig};
 pub use sampling::Sampling;
 pub use saved::{Arrays, Persist, Saved};
+pub use separate_actor_critic::{SeparateActorCritic, check_policies};
 pub use shards::gradient_in_shards;
 pub use squashed_actor::{SquashedActor, SquashedActorConfig};
 pub use team_q_network::{Sharing, TeamQNetwork, TeamQNetworkConfig};

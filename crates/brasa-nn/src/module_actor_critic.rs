@@ -159,7 +159,8 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
             Heads::Real { .. } | Heads::Hybrid { .. } => Some(leaf(Tensor::zeros([heads.n_numbers()], &device))),
         };
         let privileged = if network.has_central_critic() { spec.privileged.clone() } else { 0..0 };
-        let sizes = NetworkSizes { obs: spec.obs.width(), privileged, action: ActionSizes::of(&spec.action) };
+        let sizes =
+            NetworkSizes { obs: spec.obs.width(), privileged, action: ActionSizes::of(&spec.action), n_agents: 1 };
         Ok(Self { network, log_std, heads, sizes })
     }
 

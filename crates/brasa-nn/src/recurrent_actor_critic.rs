@@ -292,7 +292,7 @@ impl Policy for RecurrentActorCritic {
 
     fn sizes(&self) -> Option<NetworkSizes> {
         let obs = self.encoder.inputs(self.actor_memory.inputs()) + self.privileged.len();
-        Some(NetworkSizes { obs, privileged: self.privileged.clone(), action: self.heads().sizes() })
+        Some(NetworkSizes { obs, privileged: self.privileged.clone(), action: self.heads().sizes(), n_agents: 1 })
     }
 
     /// It remembers the state of the actor's layer alone.

@@ -183,7 +183,7 @@ impl Policy for SquashedActor {
 
     fn sizes(&self) -> Option<NetworkSizes> {
         let action = ActionSizes::Numbers(self.bounds.n_actions());
-        Some(NetworkSizes { obs: self.body.inputs(self.mean.inputs()), privileged: 0..0, action })
+        Some(NetworkSizes { obs: self.body.inputs(self.mean.inputs()), privileged: 0..0, action, n_agents: 1 })
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

@@ -9,9 +9,9 @@ use brasa_core::{
 use brasa_nn::{
     ActorCriticConfig, DeterministicActor, DeterministicActorConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig,
     QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentKind, RecurrentQNetwork,
-    RecurrentQNetworkConfig, SquashedActor, SquashedActorConfig, StdKind, gradient_in_shards,
+    RecurrentQNetworkConfig, SeparateActorCritic, SquashedActor, SquashedActorConfig, StdKind, gradient_in_shards,
 };
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, ModuleDisplay, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 const ROWS: usize = 7;
@@ -118,6 +118,69 @@ fn of_actors_and_critics() {
             });
             close(&gradient.expect("it can"), &recorded(&loss.expect("two are used"), &network), what);
         }
+    }
+}
+
+/// Three agents with two networks, in two steps of two environments. The second case is of sequences.
+#[test]
+fn of_several_networks() {
+    const AGENT_ROWS: usize = 12;
+    let spec = EnvSpec { privileged: 0..1, ..EnvSpec::new(obs_space(), Space::Discrete(4), 1) };
+    let rng = |network| named_rng(3, "weights", network);
+    let config = ActorCriticConfig { actor_hidden: vec![5], critic_hidden: vec![6], ..Default::default() };
+    let plain =
+        [0, 1].map(|i| MlpActorCritic::for_env(&config, &spec, &device().autodiff(), &mut rng(i)).expect("valid"));
+    of_agents(plain.into(), None);
+    let config = RecurrentActorCriticConfig { width: 5, ..Default::default() };
+    let recurrent = [0, 1]
+        .map(|i| RecurrentActorCritic::for_env(&config, &spec, &device().autodiff(), &mut rng(i)).expect("valid"));
+    let starts = (0..AGENT_ROWS).map(|row| f32::from(u8::from((6..9).contains(&row)))).collect::<Vec<_>>();
+    let state = tensor([6, recurrent[0].state_width()], 0.9);
+    of_agents(recurrent.into(), Some(Sequences { state, starts: Tensor::from_floats(starts.as_slice(), &device()) }));
+
+    fn of_agents<N>(networks: Vec<N>, sequences: Option<Sequences>)
+    where
+        N: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module + ModuleDisplay,
+    {
+        let of = [0, 1, 0];
+        let separate = SeparateActorCritic::new(networks.clone(), of.to_vec()).expect("valid");
+        let obs = Obs::new(tensor([AGENT_ROWS, 3], 0.2));
+        let choices = (0..AGENT_ROWS).map(|i| (i % 4) as f32).collect::<Vec<_>>();
+        let action = Tensor::<2>::from_data(TensorData::new(choices, [AGENT_ROWS, 1]), &device());
+        let evaluate = |network: &dyn Fn(Obs, Tensor<2>) -> Evaluation| network(obs.clone(), action.clone());
+        let Evaluation { log_prob, entropy, value } = match &sequences {
+            Some(sequences) => evaluate(&|obs, action| separate.evaluate_sequences(obs, action, sequences)),
+            None => evaluate(&|obs, action| separate.evaluate(obs, action)),
+        };
+        let host = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<f32>>();
+        for (index, network) in networks.iter().enumerate() {
+            // Each network alone, on all rows.
+            let alone = match &sequences {
+                Some(sequences) => network.evaluate_sequences(obs.clone(), action.clone(), sequences),
+                None => network.evaluate(obs.clone(), action.clone()),
+            };
+            let [own, all] = [alone.log_prob, log_prob.clone()].map(|rows| host(rows.inner()));
+            let rows = (0..AGENT_ROWS).filter(|row| of[row % 3] == index);
+            rows.for_each(|row| assert!((own[row] - all[row]).abs() < 1e-6, "row {row}"));
+        }
+        let weights = [0.5, 0.6, 0.7].map(|seed| tensor::<1>([AGENT_ROWS], seed));
+        let results = [&log_prob, &entropy, &value];
+        let loss = (0..3).map(|i| (results[i].clone() * weights[i].clone()).sum()).reduce(|sum, x| sum + x);
+        let mut by = |now: [&[f32]; 3]| {
+            for (got, expected) in now.into_iter().zip(results) {
+                close(got, &host(expected.clone().inner()), "several networks");
+            }
+            Some(weights.clone().map(host))
+        };
+        let plain = separate.valid();
+        let gradient = match &sequences {
+            Some(sequences) => plain.gradient_of_sequences(&obs, &action, sequences, &mut by),
+            None => plain.gradient(&obs, &action, &mut by),
+        };
+        let expected = recorded(&loss.expect("there are results"), &separate);
+        close(&gradient.expect("it can"), &expected, "several networks");
+        // A loss that stops gives no gradient.
+        assert!(separate.valid().gradient(&obs, &action, &mut |_| None).is_none());
     }
 }
 

@@ -1,6 +1,6 @@
 //! The learner.
 
-use brasa_buffers::Rollout;
+use brasa_buffers::{Cut, Rollout};
 use brasa_core::env::named_rng;
 use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress, ValueScale};
 use brasa_kernels::LossData;
@@ -108,6 +108,10 @@ impl<M: ActorCritic + Module> Ppo<M> {
         &self.trainable
     }
 
+    fn cut(&self) -> Cut {
+        Cut::of(self.trainable.plain(), self.config.n_steps, self.config.sequence_length())
+    }
+
     fn learning_rate(&self, progress: Progress) -> f64 {
         let scheduled = self.config.learning_rate.at(progress.fraction());
         match self.config.adaptive_kl {
@@ -193,8 +197,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
             let mut too_far = false;
             let index = self.state.rollouts * self.config.n_epochs as u64 + epoch as u64;
             let rng = &mut named_rng(self.seed, "minibatch", index);
-            let cut = [self.config.n_steps, self.config.sequence_length()];
-            for batch in rollout.batches(cut, self.config.batch_size, rng) {
+            for batch in rollout.batches(self.cut(), self.config.batch_size, rng) {
                 let (report, stops) = self.learn(batch, &clip_data, step);
                 reports.push(report);
                 too_far = stops;
@@ -260,10 +263,7 @@ impl<M: ActorCritic + Module> OnPolicyLearner for Ppo<M> {
     }
 
     fn batch_rows(&self, n_rows: usize) -> usize {
-        match self.trainable.plain().state_width() {
-            0 => self.config.batch_size.min(n_rows),
-            _ => self.config.batch_size.next_multiple_of(self.config.sequence_length()).min(n_rows),
-        }
+        self.cut().batch_rows(self.config.batch_size, n_rows)
     }
 
     fn gamma(&self) -> f64 {

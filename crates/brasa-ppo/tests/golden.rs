@@ -15,7 +15,7 @@ use brasa_core::{
 };
 use brasa_nn::{
     ActorCriticConfig, CnnActorCritic, CnnActorCriticConfig, CnnLayers, ConvolutionConfig, MlpActorCritic, NamedParam,
-    Persist, RecurrentActorCritic, RecurrentActorCriticConfig, StdKind, load_params, named_params,
+    Persist, RecurrentActorCritic, RecurrentActorCriticConfig, SeparateActorCritic, StdKind, load_params, named_params,
 };
 use brasa_ppo::{Ppo, PpoConfig};
 use brasa_test::spec_of_rows;
@@ -300,8 +300,16 @@ fn one_update_with_a_central_critic_equals_torchrl() {
     let spec = spec.joint().expect("there are several agents");
     for (name, case) in &golden.cases {
         let batch = rollout(&golden, case, 1, &device);
-        let rng = &mut named_rng(0, "weights", 0);
-        let network = MlpActorCritic::for_env(&config, &spec, &device.clone().autodiff(), rng);
-        update_as_recorded(&golden, name, network.expect("the config is valid"), batch);
+        let network = |agent| {
+            let rng = &mut named_rng(0, "weights", agent);
+            MlpActorCritic::for_env(&config, &spec, &device.clone().autodiff(), rng).expect("the config is valid")
+        };
+        if name.starts_with("separate") {
+            let networks = (0..3).map(network).collect();
+            let separate = SeparateActorCritic::new(networks, vec![0, 1, 2]).expect("an index for each agent");
+            update_as_recorded(&golden, name, separate, batch);
+        } else {
+            update_as_recorded(&golden, name, network(0), batch);
+        }
     }
 }

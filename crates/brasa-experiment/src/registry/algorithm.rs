@@ -1,5 +1,6 @@
 //! Algorithms by the name of their section: training, and loading of trained policies.
 
+use std::any::Any;
 use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
@@ -272,6 +273,8 @@ pub struct Sections<'a> {
     pub(crate) networks: &'a Networks,
     pub(crate) spec: &'a EnvSpec,
     pub(crate) extensions: &'a Extensions,
+    /// The policy of each agent; empty if all share one.
+    pub(crate) policies: &'a [usize],
     /// The sections that were read, in this order, with all defaults written out.
     pub(crate) resolved: Vec<(String, toml::Value)>,
 }
@@ -288,7 +291,8 @@ impl Sections<'_> {
         Ok(config)
     }
 
-    /// The network for a role: the one whose section the experiment has, or the kind that fits the environments best.
+    /// The network for a role: the one whose section the experiment has, or the kind that fits the environments best. An actor-critic has a network
+    /// for each policy in `train.policies`.
     ///
     /// # Errors
     /// [`ExperimentError::Input`] if there are several, none is registered, or the section cannot be used.
@@ -303,7 +307,11 @@ impl Sections<'_> {
         };
         let (resolved, plan) = self.networks.read(&section, self.source)?;
         self.resolved.push((section, resolved));
-        Ok(plan)
+        let mut plan = Some(plan);
+        if let Some(plan) = (&mut plan as &mut dyn Any).downcast_mut::<Option<NetworkPlan<ActorCriticRole>>>() {
+            *plan = plan.take().map(|plan| plan.separate(self.policies));
+        }
+        Ok(plan.expect("it was put back"))
     }
 
     /// The one of `sections` that the experiment has, if any.

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use brasa_env::{EnvRng, EnvSpec, Extensions, named_rng};
-use brasa_nn::{Boxed, Erase, Role};
+use brasa_nn::{ActorCriticRole, Boxed, Erase, Role, SeparateActorCritic};
 use burn::module::Module;
 use burn::tensor::Device;
 use serde::Serialize;
@@ -239,6 +239,32 @@ impl<R: Role> NetworkPlan<R> {
     /// [`NetworkPlan::adapt`] without the plan.
     pub(crate) fn adapter(&self) -> Adapt<R> {
         self.adapt.clone().unwrap_or_else(|| Arc::new(|network, _| Ok(network.clone())))
+    }
+}
+
+impl NetworkPlan<ActorCriticRole> {
+    /// A network for each index in `of_agents`, which has that of every agent; none if all agents share one network.
+    pub(crate) fn separate(self, of_agents: &[usize]) -> Self {
+        type Separate = SeparateActorCritic<Boxed<ActorCriticRole>>;
+        let Some(n_networks) = of_agents.iter().max().map(|last| last + 1) else { return self };
+        let (of_agents, one) = (of_agents.to_vec(), self.clone());
+        let join = move |networks| {
+            let joined = SeparateActorCritic::new(networks, of_agents.clone());
+            joined.map(Boxed::new).map_err(|error| ExperimentError::Input(format!("`train.policies`: {error}")))
+        };
+        let (join, joined) = (Arc::new(join), Arc::new(self.adapter()));
+        let adapt: Adapt<ActorCriticRole> = {
+            let join = join.clone();
+            Arc::new(move |network, context| {
+                let separate = network.downcast_ref::<Separate>().expect("it was built by this plan");
+                join(separate.networks().iter().map(|network| joined(network, context)).collect::<Result<_, _>>()?)
+            })
+        };
+        let build: Build<ActorCriticRole> = Box::new(move |context| {
+            let network = |index| one.build(&NetworkContext { index, ..*context });
+            join((0..n_networks as u64).map(network).collect::<Result<_, _>>()?)
+        });
+        Self { build: Arc::new(build), adapt: Some(adapt) }
     }
 }
 

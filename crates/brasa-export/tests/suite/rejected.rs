@@ -50,3 +50,25 @@ fn an_archive_is_not_a_thousand_times_its_size() {
     let error = read.expect_err("it takes too much").to_string();
     assert!(error.contains("its content takes more than"), "{error}");
 }
+
+#[test]
+fn agents_with_different_layers_have_no_policy_together() {
+    let of = |layers: Vec<Layer>| ExportedPolicy {
+        obs_width: 2,
+        n_agents: 1,
+        masked: false,
+        layers,
+        output: Output::Real,
+        about: About::default(),
+    };
+    let linear = |outputs: usize| Layer::linear(vec![0.5; 2 * outputs], vec![1.0; outputs]);
+    let clip = |high: f32| Layer::Clip { low: vec![-1.0; 2], high: vec![high; 2] };
+    let joined = |a: &ExportedPolicy, b: &ExportedPolicy| ExportedPolicy::of_agents([a, b]);
+    let plain = of(vec![linear(2), clip(1.0)]);
+    let both = joined(&plain, &plain).expect("they are equal");
+    assert!(both.n_agents == 2 && both.validate().is_ok());
+    for other in [of(vec![linear(2), clip(2.0)]), of(vec![linear(3), clip(1.0)]), of(vec![linear(2)]), both] {
+        assert!(joined(&plain, &other).is_none(), "{other:?}");
+    }
+    assert!(ExportedPolicy::of_agents([]).is_none());
+}

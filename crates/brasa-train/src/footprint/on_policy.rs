@@ -50,7 +50,8 @@ where
         let (total, state_width) = (n_steps * n_rows, policy.state_width());
         let remembers = state_width > 0;
         // Of a policy that remembers, rows stand in sequences.
-        let unit = if remembers { n_steps } else { 1 };
+        let n_agents = policy.n_agents();
+        let unit = if remembers { n_steps * n_agents } else { n_agents };
         let rollout = |rows: usize| {
             let picked = wrapping(rows, obs.n_rows(), &device);
             let zeros = || Tensor::<1>::zeros([rows], &device);
@@ -106,8 +107,8 @@ where
         })?;
         let valuing = match values_come_with_actions {
             true => Work::default(),
-            false => at_rows(total.min(MOST_VALUED_ROWS), |rows| {
-                let obs = obs.select(wrapping(rows, obs.n_rows(), &device));
+            false => at_rows(total.min(MOST_VALUED_ROWS) / n_agents, |teams| {
+                let obs = obs.select(wrapping(teams * n_agents, obs.n_rows(), &device));
                 Ok::<_, X>(passing_work(|| policy.value(obs.clone())).expect("it measures, as before"))
             })?,
         };

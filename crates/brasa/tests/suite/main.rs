@@ -26,6 +26,7 @@ mod on_host;
 mod out_of_memory;
 mod pipeline;
 mod promises;
+mod separate_policies;
 mod shards;
 mod td3;
 mod team;

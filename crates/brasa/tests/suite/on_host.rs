@@ -3,7 +3,7 @@
 
 use brasa::buffers::{Remembered, Rollout};
 use brasa::classic::probe::{MaskedIdentity, MultiDiscreteIdentity};
-use brasa::classic::{CartPole, Pendulum};
+use brasa::classic::{CartPole, Pendulum, Spread, SpreadConfig};
 use brasa::contracts::{
     ActorCritic, HostEnv, Learner, Metrics, Obs, OnPolicyLearner, Progress, StepBatch, ValueScale, VecEnv,
 };
@@ -11,7 +11,7 @@ use brasa::env::wrappers::{RunningMoments, TimeLimit};
 use brasa::env::{BatchSlabs, Env, EnvBatch, EnvError, EnvSpec, EnvVec, Episode, named_rng};
 use brasa::nn::{
     ActorCriticConfig, MlpActorCritic, ParamsError, Persist, RecurrentActorCritic, RecurrentActorCriticConfig,
-    RecurrentKind, Saved, StdKind,
+    RecurrentKind, Saved, SeparateActorCritic, StdKind,
 };
 use brasa::train::{OnPolicy, Run, Training};
 use burn::module::Module;
@@ -179,6 +179,11 @@ fn envs<E: Env>(make: impl Fn() -> E) -> TimeLimit<EnvVec<E>> {
     TimeLimit::new(EnvVec::new(0..19, |_| make()).expect("there are some"), 15).expect("above 0")
 }
 
+/// Three agents in each of five environments.
+fn spread() -> impl EnvBatch {
+    Spread::new(SpreadConfig::default()).expect("valid").batch(0..5).expect("there are some")
+}
+
 fn compare<B: EnvBatch>(what: &str, config: &ActorCriticConfig, batch: impl Fn() -> B, on_host: bool) {
     let network = |spec: &EnvSpec| {
         let rng = &mut named_rng(5, "weights", 0);
@@ -226,6 +231,14 @@ fn without_tensors_a_policy_remembers_the_same() {
     let explores =
         RecurrentActorCriticConfig { std: StdKind::StateDependent, sde_sample_freq: Some(4), ..base.clone() };
     compare_networks("LSTM, state-dependent exploration", network(explores), || envs(Pendulum::default), true);
+    let agents = |spec: &EnvSpec| {
+        let one = |agent| {
+            let rng = &mut named_rng(5, "weights", agent);
+            RecurrentActorCritic::for_env(&base, spec, &device().autodiff(), rng).expect("valid")
+        };
+        SeparateActorCritic::new((0..2).map(one).collect(), vec![1, 0, 1]).expect("an index for each")
+    };
+    compare_networks("LSTM for each agent", agents, spread, true);
     let squash = RecurrentActorCriticConfig { squash: true, ..base };
     compare_networks("LSTM, squashed actions", network(squash), || envs(Pendulum::default), false);
 }
@@ -252,6 +265,14 @@ fn without_tensors_a_rollout_is_the_same() {
         Durations { inner, spec, steps: 0 }
     };
     compare("durations", &base, durations, true);
+    let agents = |spec: &EnvSpec| {
+        let one = |agent| {
+            let rng = &mut named_rng(5, "weights", agent);
+            MlpActorCritic::for_env(&shared, spec, &device().autodiff(), rng).expect("valid")
+        };
+        SeparateActorCritic::new((0..3).map(one).collect(), vec![0, 1, 2]).expect("an index for each")
+    };
+    compare_networks("a network for each agent", agents, spread, true);
     // These have no such form.
     compare("squashed actions", &squash, || envs(Pendulum::default), false);
     compare("a deviation of the features", &dependent, || envs(Pendulum::default), false);
