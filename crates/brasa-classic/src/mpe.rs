@@ -64,6 +64,10 @@ pub(crate) fn collide(a: Point, b: Point, touch: f64) -> Option<Point> {
     Some(away.map(|away| CONTACT_FORCE * away / distance.max(f64::MIN_POSITIVE) * depth))
 }
 
+pub(crate) fn plus(a: Point, b: Point) -> Point {
+    [a[0] + b[0], a[1] + b[1]]
+}
+
 /// Shortens a speed that is above `most`.
 pub(crate) fn limit(speed: &mut Point, most: f64) {
     let size = length(*speed);

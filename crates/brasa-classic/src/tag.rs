@@ -10,7 +10,9 @@ use ndarray::{ArrayView1, ArrayViewMut2};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use crate::mpe::{self, Bounded, MOVES, Point, STEP, advance, collide, length, limit, minus, point, thrust, towards};
+use crate::mpe::{
+    self, Bounded, MOVES, Point, STEP, advance, collide, length, limit, minus, plus, point, thrust, towards,
+};
 use crate::scenario::{BOUND, RANDOM, RULE};
 
 /// Settings of [`Tag`]; the defaults are those of `simple_tag_v3`.
@@ -171,15 +173,13 @@ impl TagEnv {
         for a in 0..n {
             for b in a + 1..n {
                 if let Some(force) = collide(positions[a], positions[b], radius(a) + radius(b)) {
-                    for axis in 0..2 {
-                        self.forces[a][axis] += force[axis];
-                        self.forces[b][axis] -= force[axis];
-                    }
+                    self.forces[a] = plus(self.forces[a], force);
+                    self.forces[b] = minus(self.forces[b], force);
                 }
             }
             for obstacle in obstacles.iter() {
                 if let Some(force) = collide(positions[a], *obstacle, radius(a) + OBSTACLE) {
-                    (0..2).for_each(|axis| self.forces[a][axis] += force[axis]);
+                    self.forces[a] = plus(self.forces[a], force);
                 }
             }
         }

@@ -113,7 +113,7 @@ impl<N: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module> SeparateActorCritic
         &self,
         (obs, action): (&Obs, &Tensor<2>),
         by: &mut ByResults<'_, 3>,
-        of: &dyn Fn(&N, (&Obs, &Tensor<2>), &[usize], &mut ByResults<'_, 3>) -> Option<Vec<f32>>,
+        of: &GradientOf<N>,
     ) -> Option<Vec<f32>> {
         let mut nested = Nested {
             networks: &self.networks,
@@ -193,12 +193,15 @@ fn indices(rows: &[usize], device: &Device) -> Tensor<1, Int> {
     Tensor::from_data(TensorData::new(rows, [n]), device)
 }
 
+/// The gradient of one network on its rows, which are also given as indices.
+type GradientOf<N> = dyn Fn(&N, (&Obs, &Tensor<2>), &[usize], &mut ByResults<'_, 3>) -> Option<Vec<f32>>;
+
 /// A gradient in which every network waits for the results of those behind it.
 struct Nested<'a, N> {
     networks: &'a [N],
     places: Places,
     batch: (&'a Obs, &'a Tensor<2>),
-    of: &'a dyn Fn(&N, (&Obs, &Tensor<2>), &[usize], &mut ByResults<'_, 3>) -> Option<Vec<f32>>,
+    of: &'a GradientOf<N>,
     /// Of each network.
     results: Vec<[Vec<f32>; 3]>,
     /// Derivatives by the results of all rows.
@@ -356,8 +359,15 @@ impl<N: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module> ActorCritic for Sep
 struct SeparateActors {
     actors: Vec<Box<dyn HostActor>>,
     of_agents: Vec<usize>,
-    /// Decisions, actions in the environment and states of each network.
-    parts: Vec<(HostDecisions, Vec<f32>, Vec<f32>)>,
+    parts: Vec<HostPart>,
+}
+
+/// What a network did in one step.
+#[derive(Default)]
+struct HostPart {
+    decisions: HostDecisions,
+    in_env: Vec<f32>,
+    state: Vec<f32>,
 }
 
 impl HostActor for SeparateActors {
@@ -379,22 +389,22 @@ impl HostActor for SeparateActors {
             let values = gathered(obs.values, rows);
             let mask = obs.mask.map(|mask| gathered(mask, rows));
             let own = HostObs { values: &values, mask: mask.as_deref(), n_rows: rows.len() };
-            let (mut decided, mut acted, mut kept) = (HostDecisions::default(), Vec::new(), gathered(state, rows));
-            actor.act(own, &mut kept, &gathered(noise, rows), &mut decided, &mut acted);
-            self.parts.push((decided, acted, kept));
+            let mut part = HostPart { state: gathered(state, rows), ..HostPart::default() };
+            actor.act(own, &mut part.state, &gathered(noise, rows), &mut part.decisions, &mut part.in_env);
+            self.parts.push(part);
         }
-        in_env.clear();
-        let put = |to: &mut Vec<f32>, of: fn(&(HostDecisions, Vec<f32>, Vec<f32>)) -> &Vec<f32>| {
+        let put = |to: &mut Vec<f32>, of: fn(&HostPart) -> &Vec<f32>| {
             let all: Vec<f32> = self.parts.iter().flat_map(of).copied().collect();
             let width = all.len() / obs.n_rows;
             places.back.iter().for_each(|place| to.extend_from_slice(&all[place * width..(place + 1) * width]));
         };
-        put(&mut decisions.action, |part| &part.0.action);
-        put(&mut decisions.log_prob, |part| &part.0.log_prob);
-        put(&mut decisions.value, |part| &part.0.value);
-        put(in_env, |part| &part.1);
+        put(&mut decisions.action, |part| &part.decisions.action);
+        put(&mut decisions.log_prob, |part| &part.decisions.log_prob);
+        put(&mut decisions.value, |part| &part.decisions.value);
+        in_env.clear();
+        put(in_env, |part| &part.in_env);
         let mut states = Vec::new();
-        put(&mut states, |part| &part.2);
+        put(&mut states, |part| &part.state);
         state.copy_from_slice(&states);
     }
 }

@@ -9,7 +9,7 @@ use brasa_env::{Ending, EnvRng, EnvSpec, InvalidField, MultiAgentEnv, Space, Ste
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use crate::mpe::{COVER, MOVES, Point, THRUST, advance, collide, length, minus, thrust};
+use crate::mpe::{COVER, MOVES, Point, THRUST, advance, collide, length, minus, plus, thrust};
 pub use scenario::Spread;
 
 /// Settings of [`Spread`]; the defaults are those of `simple_spread_v3`.
@@ -73,10 +73,8 @@ impl Plane {
         for a in 0..forces.len() {
             for b in a + 1..forces.len() {
                 if let Some(force) = collide(self.positions[a], self.positions[b], TOUCH) {
-                    for axis in 0..2 {
-                        forces[a][axis] += force[axis];
-                        forces[b][axis] -= force[axis];
-                    }
+                    forces[a] = plus(forces[a], force);
+                    forces[b] = minus(forces[b], force);
                 }
             }
         }
