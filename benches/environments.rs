@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use brasa::citylearn::{CityLearn, CityLearnConfig};
-use brasa::classic::{Acrobot, CartPole, Classic, MountainCar, MountainCarContinuous, Pendulum, Spread, SpreadConfig};
+use brasa::classic::{
+    Acrobot, CartPole, Classic, MountainCar, MountainCarContinuous, Pendulum, Spread, SpreadConfig, Tag, TagConfig,
+};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::energy::station::{Station, StationConfig};
 use brasa::env::{EnvBatch, Threaded};
@@ -51,7 +53,9 @@ fn classic(criterion: &mut Criterion) {
         Classic::<MountainCarContinuous>::mountain_car_continuous().batch(envs).expect("a batch")
     });
     let spread = Spread::new(SpreadConfig::default()).expect("the default is valid");
-    task(criterion, "simple-spread", N_ENVS, |envs| spread.batch(envs));
+    task(criterion, "simple-spread", N_ENVS, |envs| spread.batch(envs).expect("there are some"));
+    let tag = Tag::new(TagConfig::default()).expect("the default is valid");
+    task(criterion, "simple-tag", N_ENVS, |envs| tag.batch(envs).expect("there are some"));
 }
 
 fn energy(criterion: &mut Criterion) {

@@ -113,7 +113,7 @@ impl<N: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module> SeparateActorCritic
         &self,
         (obs, action): (&Obs, &Tensor<2>),
         by: &mut ByResults<'_, 3>,
-        of: &GradientOf<N>,
+        of: &GradientOf<'_, N>,
     ) -> Option<Vec<f32>> {
         let mut nested = Nested {
             networks: &self.networks,
@@ -194,14 +194,14 @@ fn indices(rows: &[usize], device: &Device) -> Tensor<1, Int> {
 }
 
 /// The gradient of one network on its rows, which are also given as indices.
-type GradientOf<N> = dyn Fn(&N, (&Obs, &Tensor<2>), &[usize], &mut ByResults<'_, 3>) -> Option<Vec<f32>>;
+type GradientOf<'a, N> = dyn Fn(&N, (&Obs, &Tensor<2>), &[usize], &mut ByResults<'_, 3>) -> Option<Vec<f32>> + 'a;
 
 /// A gradient in which every network waits for the results of those behind it.
 struct Nested<'a, N> {
     networks: &'a [N],
     places: Places,
     batch: (&'a Obs, &'a Tensor<2>),
-    of: &'a GradientOf<N>,
+    of: &'a GradientOf<'a, N>,
     /// Of each network.
     results: Vec<[Vec<f32>; 3]>,
     /// Derivatives by the results of all rows.
