@@ -6,7 +6,8 @@ The file has a program per line, `NAME: COMMAND`; a line that starts with `==` b
 
 Each program prints a line of JSON with `env_steps_per_second` or `updates_per_second` as its last line, or is `brasa train`, whose
 `--out` must be the word RUN; its rate is the `time/fps` at the end of the run. All run on one core, one after the other. The table has the range
-of each rate, and the median and range of the ratios of each turn: what slows the machine for a while slows all programs of a turn.
+of each rate, and the median and range of the ratios of each turn: what slows the machine for a while slows all programs of a turn. The last column
+is the most memory that a program held at any time (its resident set).
 
 A turn in which other programs, or other guests of the same processor, take more than 5 % of a core is repeated, at most three times as often as
 there are turns; then the program ends without a table.
@@ -41,17 +42,21 @@ def processor_seconds():
     return all_seconds, own.ru_utime + own.ru_stime
 
 
-def rate(command, core):
+def measured(command, core):
+    """The rate of a program, and the most memory that it held, in MiB."""
     with tempfile.TemporaryDirectory() as folder:
         run = pathlib.Path(folder) / "run"
         words = [str(run) if word == "RUN" else word for word in shlex.split(command)]
         if core is not None:
             words = ["taskset", "-c", str(core), *words]
         begin, (all_before, own_before) = time.monotonic(), processor_seconds()
-        done = subprocess.run(words, capture_output=True, text=True)
+        with open(f"{folder}/out", "w+") as out, open(f"{folder}/err", "w+") as err:
+            _, status, used = os.wait4(subprocess.Popen(words, stdout=out, stderr=err).pid, 0)
+            out.seek(0), err.seek(0)
+            printed, complaint = out.read(), err.read()
         elapsed, (all_after, own_after) = time.monotonic() - begin, processor_seconds()
-        if done.returncode != 0:
-            sys.exit(f"`{command}` ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        if (code := os.waitstatus_to_exitcode(status)) != 0:
+            sys.exit(f"`{command}` ended with {code}:\n{complaint[-2000:]}")
         others = (all_after - all_before - own_after + own_before) / elapsed
         # A hundredth of a second is the unit of the counts.
         if others > OTHERS + 0.1 / elapsed:
@@ -59,9 +64,11 @@ def rate(command, core):
         metrics = run / "metrics.jsonl"
         if metrics.exists():
             fields = [json.loads(line) for line in metrics.read_text().splitlines()]
-            return [line["time/fps"] for line in fields if "time/fps" in line][-1]
-        result = json.loads(done.stdout.strip().splitlines()[-1])
-        return result.get("env_steps_per_second") or result["updates_per_second"]
+            rate = [line["time/fps"] for line in fields if "time/fps" in line][-1]
+        else:
+            result = json.loads(printed.strip().splitlines()[-1])
+            rate = result.get("env_steps_per_second") or result["updates_per_second"]
+        return rate, used.ru_maxrss / 1024
 
 
 def main():
@@ -89,8 +96,8 @@ def table(task, programs, arguments):
         try:
             of_turn = {}
             for name, command in programs:
-                of_turn[name] = rate(command, arguments.core)
-                print(f"{task}, turn {turn + 1}, {name}: {of_turn[name]:,.0f}/s", file=sys.stderr)
+                of_turn[name] = measured(command, arguments.core)
+                print(f"{task}, turn {turn + 1}, {name}: {of_turn[name][0]:,.0f}/s", file=sys.stderr)
         except Busy as busy:
             n_rejected += 1
             print(f"{task}, turn {turn + 1} is rejected: {busy}", file=sys.stderr)
@@ -101,11 +108,14 @@ def table(task, programs, arguments):
         for name, value in of_turn.items():
             rates[name].append(value)
     first = next(iter(rates.values()))
-    print(f"{task}\n\n| | per second | to the first: median | range |\n|---|---|---|---|")
-    for name, own in rates.items():
-        ratios = [x / y for x, y in zip(own, first)]
+    print(f"{task}\n\n| | per second | to the first: median | range | MiB |\n|---|---|---|---|---|")
+    for name, turns in rates.items():
+        (own, memory), ratios = zip(*turns), [x / y for (x, _), (y, _) in zip(turns, first)]
         middle = statistics.median(ratios)
-        print(f"| {name} | {min(own):,.0f} to {max(own):,.0f} | {middle:.2f} | {min(ratios):.2f} to {max(ratios):.2f} |")
+        print(
+            f"| {name} | {min(own):,.0f} to {max(own):,.0f} | {middle:.2f} | {min(ratios):.2f} to {max(ratios):.2f} "
+            f"| {max(memory):,.0f} |"
+        )
     print(flush=True)
 
 

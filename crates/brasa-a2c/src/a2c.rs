@@ -152,8 +152,10 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
 
     #[allow(unsafe_code, reason = "the contract of recordings")]
     unsafe fn record(&mut self, is_on: bool) {
+        // Separate networks upload which rows are theirs.
+        let fits = self.trainable.plain().n_agents() == 1;
         // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
-        self.recordings = unsafe { Recordings::new(is_on) };
+        self.recordings = unsafe { Recordings::new(is_on && fits) };
     }
 
     fn n_recordings(&self) -> usize {

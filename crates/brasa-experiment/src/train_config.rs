@@ -71,8 +71,8 @@ pub struct TrainConfig {
     /// another rollout.
     pub pipeline: bool,
     /// Whether a GPU records gradient steps and replays each as one launch. Default no. It saves time where networks are small. Batches of one
-    /// size are recorded, at most four sizes; several shards, and learners whose host decides about every step, record nothing. The tensors of an
-    /// own network must be parts of it. Each recording keeps the memory of its gradient step, which `brasa plan` counts.
+    /// size are recorded, at most four sizes. Several shards, separate policies, and learners whose host decides about every step record nothing. The
+    /// tensors of an own network must be parts of it. Each recording keeps the memory of its gradient step, which `brasa plan` counts.
     pub capture: bool,
     /// Whether observations are normalized to mean 0 and deviation 1 by running moments. Default off: many scenarios scale their
     /// observations.

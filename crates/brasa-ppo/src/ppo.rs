@@ -247,9 +247,10 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
 
     #[allow(unsafe_code, reason = "the contract of recordings")]
     unsafe fn record(&mut self, is_on: bool) {
-        // With `target_kl` the host decides about every step.
+        // With `target_kl` the host decides about every step, and separate networks upload which rows are theirs.
+        let fits = self.config.target_kl.is_none() && self.trainable.plain().n_agents() == 1;
         // SAFETY: the caller answers for networks; an update reads settings, which stay, and no other tensors.
-        self.recordings = unsafe { Recordings::new(is_on && self.config.target_kl.is_none()) };
+        self.recordings = unsafe { Recordings::new(is_on && fits) };
     }
 
     fn n_recordings(&self) -> usize {
