@@ -338,6 +338,10 @@ where
             let moments = training.obs_moments().cloned();
             LoadedPolicy::adapting(training.policy(), &spec, moments, training.device(), adapt.clone())
         };
+        if setup.eval_sampled {
+            let policy = loaded(&training);
+            policy.controller_that(true, policy.spec(), 0)?;
+        }
         let mut builder = Trainer::of(training);
         let mut place = None;
         if let Some((open, begin)) = setup.place {
@@ -378,10 +382,6 @@ where
             });
         }
         let mut trainer = builder.build()?;
-        if setup.eval_sampled {
-            let policy = loaded(trainer.training());
-            policy.controller_that(true, policy.spec(), 0)?;
-        }
         let run_dir = match place {
             Some((run_dir, begin)) => {
                 begin(&run_dir)?;

@@ -93,11 +93,16 @@ impl<'a, const D: usize> Data<'a, D> {
         Data::new(std::array::from_fn(|i| copies[i].as_ref().map_or(columns[i], LossData::Rows)))
     }
 
-    /// In the memory of the CPU; `None` if a column is on another device.
-    fn on_host(&self) -> Option<Vec<HostLossData>> {
+    /// Whether all columns are in the memory of the CPU.
+    fn is_on_host(&self) -> bool {
         let is_elsewhere =
             |data: &LossData<'_>| matches!(data, LossData::Rows(rows) if HostTensor::of(*rows).is_none());
-        if self.columns.iter().any(is_elsewhere) {
+        !self.columns.iter().any(is_elsewhere)
+    }
+
+    /// In the memory of the CPU; `None` if a column is on another device.
+    fn on_host(&self) -> Option<Vec<HostLossData>> {
+        if !self.is_on_host() {
             return None;
         }
         self.with(&self.standard()).into_iter().map(HostLossData::of).collect()
@@ -333,7 +338,8 @@ impl<M: Module> Trainable<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// With [`Trainable::in_parts`] the gradient is that of the whole batch, and takes the memory of one part.
+    /// With [`Trainable::in_parts`] the gradient is that of the whole batch, and takes the memory of one part. On the CPU, a network that needs no tape
+    /// computes large batches in parts that stay in the cache.
     ///
     /// # Panics
     /// As [`Trainable::step`] and [`Data::standardize`].
@@ -345,9 +351,9 @@ impl<M: Module> Trainable<M> {
         step: Step,
         accepts: impl Fn(&Reports<R>) -> bool,
     ) -> Learned<X, R> {
-        let n_rows = forward.n_rows();
-        let ranges = parts(n_rows, self.n_parts(), forward.unit(self.plain()));
-        let device = self.device().clone().without_autodiff();
+        let (n_rows, device) = (forward.n_rows(), self.device().clone().without_autodiff());
+        let n_parts = self.n_parts().max(self.n_parts_in_cache(forward, &data));
+        let ranges = parts(n_rows, n_parts, forward.unit(self.plain()));
         let mut left = ranges.len();
         if left == 1 {
             let whole = Part::new(0..n_rows, n_rows, &device);
@@ -376,6 +382,27 @@ impl<M: Module> Trainable<M> {
         }
         gradients.into_iter().for_each(|gradient| self.apply_gradient(gradient, step));
         total.expect("there are several parts")
+    }
+
+    /// Parts of a batch whose numbers stay in the cache of a core; 1 where the gradient is not computed in the memory of the CPU without the tape.
+    fn n_parts_in_cache<F: Forward<M, X>, const X: usize, const D: usize>(
+        &self,
+        forward: &F,
+        data: &Data<'_, D>,
+    ) -> usize {
+        /// Two networks of 64 units have about 4 MB of activations and their derivatives in as many rows.
+        const ROWS: usize = 2048;
+        let (n_rows, unit) = (forward.n_rows(), forward.unit(self.plain()));
+        if n_rows <= ROWS || unit >= n_rows || !data.is_on_host() {
+            return 1;
+        }
+        let few = Part::new(0..unit, n_rows, &self.device().clone().without_autodiff());
+        let mut needs_no_tape = false;
+        forward.gradient(self.plain(), &few, &mut |_| {
+            needs_no_tape = true;
+            None
+        });
+        if needs_no_tape { n_rows.div_ceil(ROWS) } else { 1 }
     }
 
     /// The gradient of a share of the loss, and what it was made from; no gradient if `goes_on` says so.

@@ -1,15 +1,20 @@
 //! An update in several parts is that of the whole batch.
 
+use std::cell::RefCell;
+
 use brasa::a2c::{A2c, A2cConfig};
 use brasa::buffers::{Rollout, Transitions};
+use brasa::contracts::analytic::ByResults;
 use brasa::contracts::{Learner, Obs, Progress};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{Space, named_rng};
+use brasa::kernels::LossData;
 use brasa::nn::{
-    ActorCriticConfig, DeterministicActor, DeterministicActorConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig,
-    Persist, QNetwork, QNetworkConfig, Saved, SquashedActor, SquashedActorConfig, StdKind,
+    ActorCriticConfig, AdamConfig, Data, DeterministicActor, DeterministicActorConfig, EvaluatedActions, Forward,
+    MlpActorCritic, MlpCritics, MlpCriticsConfig, Part, Persist, QNetwork, QNetworkConfig, Saved, SquashedActor,
+    SquashedActorConfig, StdKind, Step, Trainable, named_params, weights,
 };
-use brasa::ppo::{Ppo, PpoConfig};
+use brasa::ppo::{Ppo, PpoConfig, Surrogate};
 use brasa::sac::{Sac, SacConfig};
 use brasa::td3::{Td3, Td3Config};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -156,4 +161,64 @@ fn off_policy() {
         Dqn::new(network, DqnConfig { accumulation_steps, ..DqnConfig::default() }).expect("valid")
     };
     compare("DQN", dqn, || Transitions { action: Tensor::ones([ROWS, 1], &device()), ..transitions(1) });
+}
+
+/// The parts of a batch, whose gradients are computed with or without the tape.
+struct Watched<'a> {
+    inner: EvaluatedActions<'a, Obs, Tensor<2>>,
+    on_tape: bool,
+    parts: RefCell<Vec<usize>>,
+}
+
+impl Forward<MlpActorCritic, 3> for Watched<'_> {
+    fn n_rows(&self) -> usize {
+        Forward::<MlpActorCritic, 3>::n_rows(&self.inner)
+    }
+
+    fn recorded(&self, network: &MlpActorCritic, part: &Part) -> [Tensor<1>; 3] {
+        self.parts.borrow_mut().push(part.n_rows());
+        self.inner.recorded(network, part)
+    }
+
+    fn gradient(&self, network: &MlpActorCritic, part: &Part, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
+        if self.on_tape {
+            return None;
+        }
+        self.parts.borrow_mut().push(part.n_rows());
+        self.inner.gradient(network, part, by)
+    }
+}
+
+#[test]
+fn a_large_batch_stays_in_the_cache_without_the_tape() {
+    const MANY: usize = 5_000;
+    let obs = Obs::new(tensor([MANY, 4], 1));
+    let actions: Vec<f32> = (0..MANY).map(|row| (row % 3) as f32).collect();
+    let action = Tensor::<2>::from_data(TensorData::new(actions, [MANY, 1]), &device());
+    let columns = [2, 3, 4, 5].map(|seed| tensor::<1>([MANY], seed));
+    let step = |on_tape: bool| {
+        let (config, rng) = (ActorCriticConfig::default(), &mut named_rng(1, "weights", 0));
+        let network =
+            MlpActorCritic::new(&config, &space(4), &Space::Discrete(3), &device().autodiff(), rng).expect("valid");
+        let mut trainable = Trainable::new(network, AdamConfig::default()).expect("valid");
+        let inner = EvaluatedActions { obs: &obs, action: &action, sequences: None };
+        let forward = Watched { inner, on_tape, parts: RefCell::default() };
+        let [log_prob, value, advantage, returns] = columns.each_ref().map(LossData::Rows);
+        let clip = LossData::Constant(0.2);
+        let data = Data::new([log_prob, value, advantage, returns, weights(None), clip]).standardize(2, 4);
+        let loss = Surrogate { dual_clip: None, clip_range_vf: None, vf_coef: 0.5, ent_coef: 0.01 };
+        let reports = trainable.learn(&forward, data, &loss, Step::new(1e-2, Some(0.5)), |_| true).reports;
+        let after: Vec<f32> = named_params(trainable.module()).into_iter().flat_map(|param| param.values).collect();
+        (after, std::array::from_fn::<f64, 6, _>(|i| reports.read(i)), forward.parts.into_inner())
+    };
+    let ((whole, whole_reports, one), (parts, reports, several)) = (step(true), step(false));
+    assert_eq!(one, [MANY]);
+    // The first row tells that the network needs no tape.
+    assert_eq!(several, [1, 1667, 1667, 1666]);
+    for (whole, part) in whole.iter().zip(&parts) {
+        assert!((whole - part).abs() <= 1e-5 * whole.abs().max(1.0), "{part} instead of {whole}");
+    }
+    for (whole, part) in whole_reports.iter().zip(&reports) {
+        assert!((whole - part).abs() <= 1e-5 * whole.abs().max(1.0), "{reports:?} instead of {whole_reports:?}");
+    }
 }
