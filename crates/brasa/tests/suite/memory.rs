@@ -10,9 +10,9 @@ use brasa::contracts::{ActionValues, ActorCritic, HostEnv, Obs, OnPolicyLearner,
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::env::{EnvBatch, EnvRng, EnvSpec, named_rng};
 use brasa::nn::{
-    ActorCriticConfig, ActorCriticModule, AdamConfig, MlpActorCritic, ModuleActorCritic, NnError, Persist, QNetwork,
-    QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentKind, RecurrentQNetwork,
-    RecurrentQNetworkConfig, WindowActorCritic, WindowActorCriticConfig,
+    ActorCriticConfig, ActorCriticModule, AdamConfig, Init, MlpActorCritic, ModuleActorCritic, NnError, Persist,
+    QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentKind, RecurrentQNetwork,
+    RecurrentQNetworkConfig, WindowActorCritic, WindowActorCriticConfig, initialized,
 };
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::train::{OffPolicy, OffPolicyConfig, OnPolicy, Run, Training};
@@ -177,10 +177,10 @@ impl ActorCriticModule for Own {
 
 #[test]
 fn a_custom_module_remembers() {
-    let mean = with_ppo(None, &|spec: &EnvSpec, device: &Device, _: &mut EnvRng| {
+    let mean = with_ppo(None, &|spec: &EnvSpec, device: &Device, rng: &mut EnvRng| {
         let layer = |inputs, outputs| LinearConfig::new(inputs, outputs).init(device);
         let own = Own { gate: layer(13, 12), candidate: layer(13, 12), actor: layer(12, 2), critic: layer(12, 1) };
-        ModuleActorCritic::new(own, spec)
+        ModuleActorCritic::new(initialized(own, Init::FanIn, rng), spec)
     });
     assert_eq!(mean, 1.0);
 }
@@ -276,9 +276,10 @@ impl ActionValues for Own {
 
 #[test]
 fn dqn_with_a_custom_module_remembers() {
-    let own = |_: &EnvSpec, device: &Device, _: &mut EnvRng| {
+    let own = |_: &EnvSpec, device: &Device, rng: &mut EnvRng| {
         let layer = |inputs, outputs| LinearConfig::new(inputs, outputs).init(device);
-        Own { gate: layer(13, 12), candidate: layer(13, 12), actor: layer(12, 2), critic: layer(12, 1) }
+        let own = Own { gate: layer(13, 12), candidate: layer(13, 12), actor: layer(12, 2), critic: layer(12, 1) };
+        initialized(own, Init::FanIn, rng)
     };
     assert_eq!(with_dqn(own, sequences(8, 0)), 1.0);
 }
