@@ -1,9 +1,9 @@
 //! The rollout buffer of on-policy algorithms.
 
 use brasa_core::env::EnvSpec;
-use brasa_core::{Decision, Policy, PolicyState, Rows, Sequences, StepBatch, Successor, rows_by_field};
+use brasa_core::{Decision, Policy, PolicyState, Rows, Sequences, StepBatch, Successor, row_indices, rows_by_field};
 use brasa_device::runs_on_host;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
@@ -566,9 +566,7 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
             let first = |part: &u32| (*part as usize / teams * length) * per_step + *part as usize % teams * n_agents;
             let of_step = |t: usize| own.iter().map(move |part| first(part) + t * per_step);
             let rows = (0..length).flat_map(of_step).flat_map(|first| first..first + n_agents);
-            let rows: Vec<i32> = rows.map(|row| row as i32).collect();
-            let n = rows.len();
-            self.select(Tensor::<1, Int>::from_data(TensorData::new(rows, [n]), &self.value.device()))
+            self.select(row_indices(rows, &self.value.device()))
         })
     }
 

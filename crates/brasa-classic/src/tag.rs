@@ -85,6 +85,11 @@ struct Body {
     speed: f64,
 }
 
+/// Of the agent `index`.
+fn body(index: usize, predators: usize) -> Body {
+    if index < predators { PREDATOR } else { PREY }
+}
+
 const PREDATOR: Body = Body { radius: 0.075, force: 3.0, speed: 1.0 };
 const PREY: Body = Body { radius: 0.05, force: 4.0, speed: 1.3 };
 const OBSTACLE: f64 = 0.2;
@@ -143,10 +148,6 @@ impl TagEnv {
         Self { config: config.clone(), field: Field::default(), forces: vec![[0.0; 2]; config.predators + 1] }
     }
 
-    fn body(&self, index: usize) -> Body {
-        if index < self.config.predators { PREDATOR } else { PREY }
-    }
-
     fn width(&self) -> usize {
         4 + 2 * self.config.obstacles + 2 * self.config.predators + 2
     }
@@ -168,8 +169,8 @@ impl TagEnv {
     /// One step of the physics.
     fn push(&mut self) {
         let Field { positions, speeds, obstacles, .. } = &mut self.field;
-        let n = positions.len();
-        let radius = |index: usize| if index + 1 < n { PREDATOR.radius } else { PREY.radius };
+        let (n, predators) = (positions.len(), self.config.predators);
+        let radius = |index: usize| body(index, predators).radius;
         for a in 0..n {
             for b in a + 1..n {
                 if let Some(force) = collide(positions[a], positions[b], radius(a) + radius(b)) {
@@ -185,7 +186,7 @@ impl TagEnv {
         }
         advance(positions, speeds, &self.forces);
         for (index, speed) in speeds.iter_mut().enumerate() {
-            limit(speed, if index + 1 < n { PREDATOR.speed } else { PREY.speed });
+            limit(speed, body(index, predators).speed);
         }
     }
 
@@ -237,7 +238,7 @@ impl MultiAgentEnv for TagEnv {
 
     fn step(&mut self, actions: &[f32], _: &mut EnvRng, next: View<'_>, out: StepOut<'_>) -> Ending {
         for (index, action) in actions.chunks_exact(1).enumerate() {
-            self.forces[index] = thrust(action, self.body(index).force);
+            self.forces[index] = thrust(action, body(index, self.config.predators).force);
         }
         let prey = self.config.predators;
         if self.config.prey == PreyKind::Flees {
@@ -268,8 +269,7 @@ impl MultiAgentEnv for TagEnv {
 }
 
 impl Bounded for TagEnv {
-    /// A predator and the prey fly towards each other at their greatest speeds from the
-    /// first step on, and the prey never leaves the field.
+    /// A predator and the prey fly towards each other at their greatest speeds from the first step on, and the prey never leaves the field.
     fn bound(&self) -> f64 {
         let (prey, predators) = self.field.positions.split_last().expect("there is a prey");
         let closing = (PREDATOR.speed + PREY.speed) * (1.0 + 1e-9) * STEP;

@@ -632,6 +632,8 @@ pub struct Evaluation {
     pub value: Tensor<1>,
 }
 
+rows_by_field!([] Evaluation { log_prob, entropy, value });
+
 /// Whether to explore.
 ///
 /// ```

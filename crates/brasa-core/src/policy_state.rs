@@ -6,7 +6,7 @@ use brasa_env::BatchSlabs;
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
 
-use crate::{Rows, StepBatch, read_back, rows_by_field};
+use crate::{Rows, StepBatch, read_back, row_indices, rows_by_field};
 
 /// What a policy remembers from step to step, one row per row of observations. It is a value like any other: loops and programs hold it, and
 /// pass it to the policy at every step.
@@ -80,9 +80,7 @@ impl PolicyState {
     /// These rows alone, in this order.
     #[must_use]
     pub fn kept(&self, rows: &[usize], device: &Device) -> Self {
-        let rows: Vec<i32> = rows.iter().map(|row| *row as i32).collect();
-        let n = rows.len();
-        self.select(Tensor::from_data(TensorData::new(rows, [n]), device))
+        self.select(row_indices(rows.iter().copied(), device))
     }
 }
 

@@ -3,9 +3,26 @@
 use std::ops::Range;
 
 use burn::tensor::kind::Numeric;
-use burn::tensor::{Bool, Device, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 use crate::Normalization;
+
+/// `[n]`: indices of rows, for [`Rows::select`].
+///
+/// ```
+/// use brasa_core::{Rows, read_back, row_indices};
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let rows = Tensor::<1>::from_floats([5.0, 6.0, 7.0], &device);
+/// assert_eq!(read_back(Rows::select(&rows, row_indices([2, 0], &device))), [7.0, 5.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
+pub fn row_indices(rows: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
+    let rows: Vec<i32> = rows.into_iter().map(|row| row as i32).collect();
+    let n = rows.len();
+    Tensor::from_data(TensorData::new(rows, [n]), device)
+}
 
 /// A tensor, or a struct of tensors, whose first dimension counts rows.
 ///

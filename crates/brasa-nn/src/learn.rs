@@ -352,8 +352,9 @@ impl<M: Module> Trainable<M> {
         accepts: impl Fn(&Reports<R>) -> bool,
     ) -> Learned<X, R> {
         let (n_rows, device) = (forward.n_rows(), self.device().clone().without_autodiff());
-        let n_parts = self.n_parts().max(self.n_parts_in_cache(forward, &data));
-        let ranges = parts(n_rows, n_parts, forward.unit(self.plain()));
+        let unit = forward.unit(self.plain());
+        let n_parts = self.n_parts().max(self.n_parts_in_cache(forward, unit, &data));
+        let ranges = parts(n_rows, n_parts, unit);
         let mut left = ranges.len();
         if left == 1 {
             let whole = Part::new(0..n_rows, n_rows, &device);
@@ -388,11 +389,12 @@ impl<M: Module> Trainable<M> {
     fn n_parts_in_cache<F: Forward<M, X>, const X: usize, const D: usize>(
         &self,
         forward: &F,
+        unit: usize,
         data: &Data<'_, D>,
     ) -> usize {
         /// Two networks of 64 units have about 4 MB of activations and their derivatives in as many rows.
         const ROWS: usize = 2048;
-        let (n_rows, unit) = (forward.n_rows(), forward.unit(self.plain()));
+        let n_rows = forward.n_rows();
         if n_rows <= ROWS || unit >= n_rows || !data.is_on_host() {
             return 1;
         }

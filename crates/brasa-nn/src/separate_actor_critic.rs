@@ -5,10 +5,10 @@ use brasa_core::env::field;
 use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActorCritic, Decision, Evaluation, Explore, HostActor, HostDecisions, HostObs, NetworkSizes, NoiseSpec, Obs,
-    Policy, PolicyState, Rows, Sequences, rows_by_field,
+    Policy, PolicyState, Rows, Sequences, row_indices, rows_by_field,
 };
 use burn::module::Module;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 
 use crate::NnError;
 
@@ -78,34 +78,9 @@ impl<N: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module> SeparateActorCritic
     /// The results of every network for its rows, which are given as indices, in the order of all rows.
     fn each<R: Rows>(&self, n_rows: usize, device: &Device, mut of: impl FnMut(&N, Tensor<1, Int>) -> R) -> R {
         let places = self.places(n_rows);
-        let rows = places.of_networks.iter().map(|rows| indices(rows, device));
+        let rows = places.of_networks.iter().map(|rows| row_indices(rows.iter().copied(), device));
         let parts = self.networks.iter().zip(rows).map(|(network, rows)| of(network, rows)).collect();
-        R::cat(parts).select(indices(&places.back, device))
-    }
-
-    fn evaluate_each(
-        &self,
-        (obs, action): (Obs, Tensor<2>),
-        of: impl Fn(&N, (Obs, Tensor<2>), &[usize]) -> Evaluation,
-    ) -> Evaluation {
-        let (n_rows, device) = (obs.n_rows(), obs.values.device());
-        let places = self.places(n_rows);
-        let parts: Vec<Evaluation> = (self.networks.iter().zip(&places.of_networks))
-            .map(|(network, rows)| {
-                let own = indices(rows, &device);
-                of(network, (obs.select(own.clone()), Rows::select(&action, own)), rows)
-            })
-            .collect();
-        let joined = |of: fn(&Evaluation) -> &Tensor<1>| {
-            let all = Tensor::cat(parts.iter().map(|part| of(part).clone()).collect(), 0);
-            let back = indices(&places.back, &all.device());
-            all.select(0, back)
-        };
-        Evaluation {
-            log_prob: joined(|part| &part.log_prob),
-            entropy: joined(|part| &part.entropy),
-            value: joined(|part| &part.value),
-        }
+        R::cat(parts).select(row_indices(places.back.iter().copied(), device))
     }
 
     /// The gradient by the parameters of all networks: the results of all must be known before the loss has derivatives by any.
@@ -187,14 +162,8 @@ impl Places {
     }
 }
 
-fn indices(rows: &[usize], device: &Device) -> Tensor<1, Int> {
-    let rows: Vec<i32> = rows.iter().map(|row| *row as i32).collect();
-    let n = rows.len();
-    Tensor::from_data(TensorData::new(rows, [n]), device)
-}
-
 /// The gradient of one network on its rows, which are also given as indices.
-type GradientOf<'a, N> = dyn Fn(&N, (&Obs, &Tensor<2>), &[usize], &mut ByResults<'_, 3>) -> Option<Vec<f32>> + 'a;
+type GradientOf<'a, N> = dyn Fn(&N, (&Obs, &Tensor<2>), Tensor<1, Int>, &mut ByResults<'_, 3>) -> Option<Vec<f32>> + 'a;
 
 /// A gradient in which every network waits for the results of those behind it.
 struct Nested<'a, N> {
@@ -214,10 +183,9 @@ impl<N> Nested<'_, N> {
     /// The gradient of the network `index`; those of the networks behind it are in `gradients` afterwards.
     fn from(&mut self, index: usize, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {
         let (networks, of, (obs, action)) = (self.networks, self.of, self.batch);
-        let rows = self.places.of_networks[index].clone();
-        let own = indices(&rows, &obs.values.device());
-        let (obs, action) = (obs.select(own.clone()), Rows::select(action, own));
-        of(&networks[index], (&obs, &action), &rows, &mut |own| {
+        let rows = row_indices(self.places.of_networks[index].iter().copied(), &obs.values.device());
+        let (obs, action) = (obs.select(rows.clone()), Rows::select(action, rows.clone()));
+        of(&networks[index], (&obs, &action), rows, &mut |own| {
             self.results.push(own.map(<[f32]>::to_vec));
             if index + 1 < networks.len() {
                 let gradient = self.from(index + 1, by)?;
@@ -235,13 +203,13 @@ impl<N> Nested<'_, N> {
 }
 
 /// The sequences of these rows of all steps.
-fn sequences_of(sequences: &Sequences, rows: &[usize]) -> Sequences {
-    let (n, device) = (sequences.state.dims()[0], sequences.state.device());
-    // The first step has all sequences.
-    let first: Vec<usize> = rows.iter().copied().filter(|row| *row < n).collect();
+fn sequences_of(sequences: &Sequences, rows: Tensor<1, Int>) -> Sequences {
+    let ([n_rows], [n, _]) = (sequences.starts.dims(), sequences.state.dims());
+    // Every step has equally many of them.
+    let own = rows.dims()[0] * n / n_rows;
     Sequences {
-        state: Rows::select(&sequences.state, indices(&first, &device)),
-        starts: Rows::select(&sequences.starts, indices(rows, &device)),
+        state: Rows::select(&sequences.state, rows.clone().slice(0..own)),
+        starts: Rows::select(&sequences.starts, rows),
     }
 }
 
@@ -314,11 +282,16 @@ impl<N: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module> ActorCritic for Sep
     }
 
     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
-        self.evaluate_each((obs, action), |network, (obs, action), _| network.evaluate(obs, action))
+        let device = obs.values.device();
+        self.each(obs.n_rows(), &device, |network, rows| {
+            network.evaluate(obs.select(rows.clone()), Rows::select(&action, rows))
+        })
     }
 
     fn evaluate_sequences(&self, obs: Obs, action: Tensor<2>, sequences: &Sequences) -> Evaluation {
-        self.evaluate_each((obs, action), |network, (obs, action), rows| {
+        let device = obs.values.device();
+        self.each(obs.n_rows(), &device, |network, rows| {
+            let (obs, action) = (obs.select(rows.clone()), Rows::select(&action, rows.clone()));
             network.evaluate_sequences(obs, action, &sequences_of(sequences, rows))
         })
     }
@@ -346,7 +319,7 @@ impl<N: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module> ActorCritic for Sep
 
     fn host_actor(&self) -> Option<Box<dyn HostActor>> {
         let actors: Option<Vec<_>> = self.networks.iter().map(ActorCritic::host_actor).collect();
-        Some(Box::new(SeparateActors { actors: actors?, of_agents: self.of_agents.clone(), parts: Vec::new() }))
+        Some(Box::new(SeparateActors { actors: actors?, of_agents: self.of_agents.clone() }))
     }
 
     fn std(&self) -> Option<Tensor<1>> {
@@ -359,7 +332,6 @@ impl<N: ActorCritic<Obs = Obs, Action = Tensor<2>> + Module> ActorCritic for Sep
 struct SeparateActors {
     actors: Vec<Box<dyn HostActor>>,
     of_agents: Vec<usize>,
-    parts: Vec<HostPart>,
 }
 
 /// What a network did in one step.
@@ -384,17 +356,17 @@ impl HostActor for SeparateActors {
             let width = numbers.len() / obs.n_rows;
             rows.iter().flat_map(|row| &numbers[row * width..(row + 1) * width]).copied().collect()
         };
-        self.parts.clear();
+        let mut parts = Vec::with_capacity(self.actors.len());
         for (actor, rows) in self.actors.iter_mut().zip(&places.of_networks) {
             let values = gathered(obs.values, rows);
             let mask = obs.mask.map(|mask| gathered(mask, rows));
             let own = HostObs { values: &values, mask: mask.as_deref(), n_rows: rows.len() };
             let mut part = HostPart { state: gathered(state, rows), ..HostPart::default() };
             actor.act(own, &mut part.state, &gathered(noise, rows), &mut part.decisions, &mut part.in_env);
-            self.parts.push(part);
+            parts.push(part);
         }
         let put = |to: &mut Vec<f32>, of: fn(&HostPart) -> &Vec<f32>| {
-            let all: Vec<f32> = self.parts.iter().flat_map(of).copied().collect();
+            let all: Vec<f32> = parts.iter().flat_map(of).copied().collect();
             let width = all.len() / obs.n_rows;
             places.back.iter().for_each(|place| to.extend_from_slice(&all[place * width..(place + 1) * width]));
         };

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
 use brasa_core::env::{Episode, named_rng};
-use brasa_core::{Explore, Policy, VecEnv};
+use brasa_core::{Explore, Policy, VecEnv, row_indices};
 use brasa_device::measure;
 use brasa_nn::{Persist, draw_noise};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 pub use memory::{GrowsWith, MemoryPart, Placing};
 use serde::Serialize;
 
@@ -273,8 +273,7 @@ impl<E: VecEnv> Acting<E> {
 
 /// `n` indices of `n_rows` rows, from the first one on again and again.
 fn wrapping(n: usize, n_rows: usize, device: &Device) -> Tensor<1, Int> {
-    let indices: Vec<i32> = (0..n).map(|i| (i % n_rows) as i32).collect();
-    Tensor::from_data(TensorData::new(indices, [n]), device)
+    row_indices((0..n).map(|i| i % n_rows), device)
 }
 
 #[cfg(test)]
