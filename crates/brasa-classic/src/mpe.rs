@@ -4,6 +4,7 @@ use brasa_env::{
     EnvError, Evaluation, Measured, MultiAgentEnv, Outcome, RandomController, Scenario, View, Who, episode_rng,
     evaluate_by_playing, option_index,
 };
+use brasa_number::Number;
 use ndarray::ArrayView1;
 
 use crate::scenario::{BOUND, RANDOM};
@@ -22,50 +23,60 @@ pub(crate) const COVER: f64 = 0.1;
 /// Number of ways to move: 0 nothing, 1 left, 2 right, 3 down, 4 up.
 pub(crate) const MOVES: usize = 5;
 
-pub(crate) type Point = [f64; 2];
+/// A place, or a way from one place to another.
+pub(crate) type Point<N = f64> = [N; 2];
 
-pub(crate) fn minus(a: Point, b: Point) -> Point {
+#[inline(always)]
+pub(crate) fn minus<N: Number>(a: Point<N>, b: Point<N>) -> Point<N> {
     [a[0] - b[0], a[1] - b[1]]
 }
 
-pub(crate) fn length([x, y]: Point) -> f64 {
+#[inline(always)]
+pub(crate) fn plus<N: Number>(a: Point<N>, b: Point<N>) -> Point<N> {
+    [a[0] + b[0], a[1] + b[1]]
+}
+
+#[inline(always)]
+pub(crate) fn length<N: Number>([x, y]: Point<N>) -> N {
     (x * x + y * y).sqrt()
 }
 
-/// The force of the first choice of an action, of this size.
-pub(crate) fn thrust(action: &[f32], force: f64) -> Point {
-    match option_index(ArrayView1::from(action), 0, MOVES) {
-        1 => [-force, 0.0],
-        2 => [force, 0.0],
-        3 => [0.0, -force],
-        4 => [0.0, force],
-        _ => [0.0, 0.0],
-    }
+/// The first choice of an action.
+pub(crate) fn chosen(action: &[f32]) -> f64 {
+    option_index(ArrayView1::from(action), 0, MOVES) as f64
+}
+
+/// The force of a move, of this size.
+#[inline(always)]
+pub(crate) fn thrust<N: Number>(chosen: N, force: f64) -> Point<N> {
+    let along = |back: f64, forth: f64| {
+        let of = |size: f64| chosen.constant(size);
+        let [back, forth] = [back, forth].map(|choice| chosen.equal(of(choice)));
+        N::select(back, of(-force), N::select(forth, of(force), of(0.0)))
+    };
+    [along(1.0, 2.0), along(3.0, 4.0)]
 }
 
 /// Distance beyond a touch where a contact has a force below 1e-22, which is left out.
 pub(crate) const REACH: f64 = 0.05;
 
-/// The force on `a` of a contact with `b` whose radii have the sum `touch`; `None` if they are farther apart than [`REACH`].
+/// The force of a contact with something that is `away` from here, where the radii have the sum `touch`.
+#[inline(always)]
+pub(crate) fn contact<N: Number>(away: Point<N>, touch: f64) -> Point<N> {
+    let distance = length(away);
+    // How far they are inside each other, softened.
+    let depth = -(distance - touch) / CONTACT_MARGIN;
+    let depth = (depth.max_of(0.0) + (-depth.abs()).exp().ln_1p()) * CONTACT_MARGIN;
+    // At the same place, nothing is away.
+    away.map(|away| away * CONTACT_FORCE / distance.max_of(1e-30) * depth)
+}
+
+/// The force on `a` of a [`contact`] with `b`; `None` if they are farther apart than [`REACH`].
 #[inline]
 pub(crate) fn collide(a: Point, b: Point, touch: f64) -> Option<Point> {
     let away = minus(a, b);
     let square = away[0] * away[0] + away[1] * away[1];
-    if square > (touch + REACH) * (touch + REACH) {
-        return None;
-    }
-    let distance = square.sqrt();
-    let depth = -(distance - touch) / CONTACT_MARGIN;
-    // How far they are inside each other, softened.
-    let soft = (-depth.abs()).exp();
-    // Of so small a number the logarithm of 1 plus it is the number.
-    let soft = if soft < 1e-17 { soft } else { soft.ln_1p() };
-    let depth = (depth.max(0.0) + soft) * CONTACT_MARGIN;
-    Some(away.map(|away| CONTACT_FORCE * away / distance.max(f64::MIN_POSITIVE) * depth))
-}
-
-pub(crate) fn plus(a: Point, b: Point) -> Point {
-    [a[0] + b[0], a[1] + b[1]]
+    (square <= (touch + REACH) * (touch + REACH)).then(|| contact(away, touch))
 }
 
 /// Shortens a speed that is above `most`.
@@ -76,13 +87,23 @@ pub(crate) fn limit(speed: &mut Point, most: f64) {
     }
 }
 
-/// Positions move with the old speeds, then forces change the speeds.
+/// The place after a step: a position moves with the old speed.
+#[inline(always)]
+pub(crate) fn moved<N: Number>(position: Point<N>, speed: Point<N>) -> Point<N> {
+    plus(position, speed.map(|speed| speed * STEP))
+}
+
+/// The speed after a step with this force.
+#[inline(always)]
+pub(crate) fn accelerated<N: Number>(speed: Point<N>, force: Point<N>) -> Point<N> {
+    plus(speed.map(|speed| speed * (1.0 - DAMPING)), force.map(|force| force * STEP))
+}
+
+/// A step of all agents.
 pub(crate) fn advance(positions: &mut [Point], speeds: &mut [Point], forces: &[Point]) {
     for ((position, speed), force) in positions.iter_mut().zip(speeds).zip(forces) {
-        for axis in 0..2 {
-            position[axis] += speed[axis] * STEP;
-            speed[axis] = speed[axis] * (1.0 - DAMPING) + force[axis] * STEP;
-        }
+        *position = moved(*position, *speed);
+        *speed = accelerated(*speed, *force);
     }
 }
 

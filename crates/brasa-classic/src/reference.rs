@@ -12,7 +12,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::mpe::{
-    self, Bounded, COVER, DAMPING, MOVES, Point, STEP, THRUST, advance, length, minus, point, thrust, towards,
+    self, Bounded, COVER, DAMPING, MOVES, Point, STEP, THRUST, advance, chosen, length, minus, point, thrust, towards,
 };
 use crate::scenario::{BOUND, RANDOM, RULE};
 
@@ -170,7 +170,7 @@ impl MultiAgentEnv for ReferenceEnv {
         let plane = &mut self.plane;
         let mut forces = [[0.0; 2]; AGENTS];
         for (agent, action) in actions.chunks_exact(2).enumerate() {
-            forces[agent] = thrust(action, THRUST);
+            forces[agent] = thrust(chosen(action), THRUST);
             plane.said[agent] = Some(option_index(ArrayView1::from(action), 1, WORDS));
         }
         advance(&mut plane.positions, &mut plane.speeds, &forces);

@@ -11,7 +11,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::mpe::{
-    self, Bounded, MOVES, Point, STEP, advance, collide, length, limit, minus, plus, point, thrust, towards,
+    self, Bounded, MOVES, Point, STEP, advance, chosen, collide, length, limit, minus, plus, point, thrust, towards,
 };
 use crate::scenario::{BOUND, RANDOM, RULE};
 
@@ -238,13 +238,13 @@ impl MultiAgentEnv for TagEnv {
 
     fn step(&mut self, actions: &[f32], _: &mut EnvRng, next: View<'_>, out: StepOut<'_>) -> Ending {
         for (index, action) in actions.chunks_exact(1).enumerate() {
-            self.forces[index] = thrust(action, body(index, self.config.predators).force);
+            self.forces[index] = thrust(chosen(action), body(index, self.config.predators).force);
         }
         let prey = self.config.predators;
         if self.config.prey == PreyKind::Flees {
             let Field { positions, speeds, .. } = &self.field;
             let predators = positions[..prey].iter().map(|predator| minus(*predator, positions[prey]));
-            self.forces[prey] = thrust(&[flee(positions[prey], speeds[prey], predators)], PREY.force);
+            self.forces[prey] = thrust(f64::from(flee(positions[prey], speeds[prey], predators)), PREY.force);
         }
         self.push();
         self.field.steps += 1;
@@ -298,7 +298,7 @@ fn flee(position: Point, speed: Point, predators: impl Iterator<Item = Point> + 
     let worth = |action: f32| {
         let (mut places, mut speeds) = ([position], [speed]);
         for _ in 0..AHEAD {
-            advance(&mut places, &mut speeds, &[thrust(&[action], PREY.force)]);
+            advance(&mut places, &mut speeds, &[thrust(f64::from(action), PREY.force)]);
             limit(&mut speeds[0], PREY.speed);
         }
         let moved = minus(places[0], position);

@@ -2,6 +2,7 @@
 
 use brasa_core::RuleTensors;
 
+pub use crate::spread::tensor::TensorSpread;
 use crate::{AcrobotRules, CartPoleRules, MountainCarContinuousRules, MountainCarRules, PendulumRules};
 
 /// [`crate::CartPole`] for a device.

@@ -60,7 +60,7 @@ pub use policy::{
 pub use policy_state::{PolicyState, Sequences};
 pub use read_back::{n_read_backs, read_all, read_back};
 pub use rows::{Rows, row_indices};
-pub use rule_tensors::RuleTensors;
+pub use rule_tensors::{RuleTensors, nearest_option};
 pub use scan::cumulative_sum;
 pub use schedule::Schedule;
 pub use sink::{Sink, SinkError};

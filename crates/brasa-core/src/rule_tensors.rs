@@ -84,7 +84,10 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
         let n_envs = state.dims()[0];
         let [state, reward, terminated] = elementwise([n_envs, 1], |formulas| {
             let (state, action) = (formulas.matrix(&state), formulas.matrix(&action));
-            let action = from_fn(|head| index(action.column(head), self.heads.get(head)));
+            let action = from_fn(|head| {
+                let choice = action.column(head);
+                self.heads.get(head).map_or(choice, |n_options| nearest_option(choice, *n_options))
+            });
             let after = self.rules.step(from_fn(|i| state.column(i)), action);
             let terminated = after.terminated.unwrap_or_else(|| formulas.constant(0.0));
             [self.rules.compact(after.state).to_vec(), vec![after.reward], vec![terminated]]
@@ -99,10 +102,18 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
     }
 }
 
-/// The nearest index of a discrete action, or the number itself.
-fn index<'a>(choice: Value<'a>, n_actions: Option<&usize>) -> Value<'a> {
-    match n_actions {
-        Some(n) => (choice + 0.5).floor().clamp(0.0, *n as f64 - 1.0),
-        None => choice,
-    }
+/// The nearest index of an action with `n_options` options.
+///
+/// ```
+/// use brasa_core::nearest_option;
+/// use brasa_kernels::elementwise;
+/// use burn::tensor::Tensor;
+///
+/// let chosen = Tensor::<2>::from_floats([[1.2], [-3.0], [7.0]], &brasa_device::open_named("cpu")?);
+/// let [options] = elementwise([3, 1], |formulas| [vec![nearest_option(formulas.read(&chosen), 4)]]);
+/// assert_eq!(options.into_data().iter::<f32>().collect::<Vec<_>>(), [1.0, 0.0, 3.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
+pub fn nearest_option(choice: Value<'_>, n_options: usize) -> Value<'_> {
+    (choice + 0.5).floor().clamp(0.0, n_options as f64 - 1.0)
 }

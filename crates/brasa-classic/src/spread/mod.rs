@@ -2,14 +2,17 @@
 
 mod rule;
 mod scenario;
+#[cfg(feature = "tensor")]
+pub(crate) mod tensor;
 
 use std::ops::Range;
 
 use brasa_env::{Ending, EnvRng, EnvSpec, InvalidField, MultiAgentEnv, Space, StepOut, View, field};
+use brasa_number::Number;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use crate::mpe::{COVER, MOVES, Point, THRUST, advance, collide, length, minus, plus, thrust};
+use crate::mpe::{COVER, MOVES, Point, THRUST, advance, chosen, collide, length, minus, plus, thrust};
 pub use scenario::Spread;
 
 /// Settings of [`Spread`]; the defaults are those of `simple_spread_v3`.
@@ -58,6 +61,36 @@ const TOUCH: f64 = 0.3;
 /// Numbers of the messages of another agent, which are always 0: agents of this task are silent.
 const MESSAGE: usize = 2;
 
+/// The distance of a landmark from its nearest agent.
+#[inline(always)]
+fn nearest<N: Number>(landmark: Point<N>, agents: impl Iterator<Item = Point<N>>) -> N {
+    let distances = agents.map(|agent| length(minus(agent, landmark)));
+    distances.reduce(N::min).expect("there is an agent")
+}
+
+/// Whether two agents touch.
+#[inline(always)]
+fn touch<N: Number>(one: Point<N>, other: Point<N>) -> N::Mask {
+    let distance = length(minus(one, other));
+    distance.lower(distance.constant(TOUCH))
+}
+
+/// The reward of an agent, from the sum of the distances of landmarks and the number of agents that it touches.
+#[inline(always)]
+fn agent_reward<N: Number>(distances: N, touches: N, local_ratio: f64) -> N {
+    -distances * (1.0 - local_ratio) - touches * local_ratio
+}
+
+/// What an agent sees, without messages. `around` has the places of landmarks, then of other agents.
+#[inline(always)]
+fn seen<N: Number>(
+    speed: Point<N>,
+    own: Point<N>,
+    around: impl Iterator<Item = Point<N>>,
+) -> impl Iterator<Item = Point<N>> {
+    [speed, own].into_iter().chain(around.map(move |place| minus(place, own)))
+}
+
 /// One environment.
 #[derive(Debug, Clone)]
 struct Plane {
@@ -83,11 +116,7 @@ impl Plane {
 
     /// The distance of every landmark from its nearest agent.
     fn distances(&self) -> impl Iterator<Item = f64> {
-        let nearest = |landmark: &Point| {
-            let distances = self.positions.iter().map(|position| length(minus(*position, *landmark)));
-            distances.fold(f64::INFINITY, f64::min)
-        };
-        self.landmarks.iter().map(nearest)
+        self.landmarks.iter().map(|landmark| nearest(*landmark, self.positions.iter().copied()))
     }
 
     /// Writes how many other agents each agent touches.
@@ -95,7 +124,7 @@ impl Plane {
         touches.fill(0);
         for (a, own) in self.positions.iter().enumerate() {
             for (b, other) in self.positions.iter().enumerate().skip(a + 1) {
-                let touch = u32::from(length(minus(*other, *own)) < TOUCH);
+                let touch = u32::from(touch(*other, *own));
                 touches[a] += touch;
                 touches[b] += touch;
             }
@@ -106,10 +135,10 @@ impl Plane {
         for (agent, row) in obs.chunks_exact_mut(width(self.positions.len())).enumerate() {
             let own = self.positions[agent];
             let others = self.positions[..agent].iter().chain(&self.positions[agent + 1..]);
-            let around = self.landmarks.iter().chain(others).map(|point| minus(*point, own));
+            let around = self.landmarks.iter().chain(others).copied();
             let (slots, messages) = row.split_at_mut(row.len() - MESSAGE * (self.positions.len() - 1));
             let (slots, _) = slots.as_chunks_mut::<2>();
-            let points = [self.speeds[agent], own].into_iter().chain(around);
+            let points = seen(self.speeds[agent], own, around);
             slots.iter_mut().zip(points).for_each(|(slot, point)| *slot = point.map(|number| number as f32));
             messages.fill(0.0);
         }
@@ -200,7 +229,10 @@ impl MultiAgentEnv for SpreadEnv {
 
     fn step(&mut self, actions: &[f32], _: &mut EnvRng, next: View<'_>, out: StepOut<'_>) -> Ending {
         let plane = &mut self.plane;
-        self.forces.iter_mut().zip(actions.chunks_exact(1)).for_each(|(force, action)| *force = thrust(action, THRUST));
+        self.forces
+            .iter_mut()
+            .zip(actions.chunks_exact(1))
+            .for_each(|(force, action)| *force = thrust(chosen(action), THRUST));
         plane.push(&mut self.forces);
         plane.steps += 1;
         let (mut sum, mut covered) = (0.0, 0);
@@ -211,7 +243,7 @@ impl MultiAgentEnv for SpreadEnv {
         plane.count_touches(&mut self.touches);
         let share = self.config.local_ratio;
         for (own, reward) in self.touches.iter().zip(out.reward.iter_mut()) {
-            *reward = (-sum * (1.0 - share) - f64::from(*own) * share) as f32;
+            *reward = agent_reward(sum, f64::from(*own), share) as f32;
         }
         let touches = f64::from(self.touches.iter().sum::<u32>());
         out.info.copy_from_slice(&[sum, covered as f64, touches / 2.0]);

@@ -12,7 +12,7 @@ pub use state::UaraTensors;
 
 use std::sync::Arc;
 
-use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorStep};
+use brasa_core::{Draws, NoiseWidths, ObsParts, TensorDynamics, TensorStep, nearest_option};
 use brasa_env::{EnvBatch, EnvSpec, field, named_rng};
 use brasa_kernels::{Formulas, Value, elementwise};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -153,7 +153,7 @@ impl TensorUara {
         let (users, channels, levels) = (self.radio.n_users, self.radio.n_channels, self.radio.power_levels.len());
         let n_actions = self.columns.n_candidates() * channels * levels;
         let outputs = elementwise([n_envs * users, 1], |formulas| {
-            let action = (formulas.read(&action).clamp(0.0, n_actions as f64 - 1.0) + 0.5).floor();
+            let action = nearest_option(formulas.read(&action), n_actions);
             let pair = quotient(action, levels);
             let candidate = quotient(pair, channels);
             let ranks = gains.ranks(formulas, users);

@@ -5,13 +5,13 @@ use brasa::classic::tensor::{
 };
 use brasa::classic::{
     Acrobot, CartPole, CartPoleNoVelocity, CartPoleRules, MountainCar, MountainCarContinuous, NoVelocity, Pendulum,
-    PendulumNoVelocity, PendulumRules,
+    PendulumNoVelocity, PendulumRules, Spread, SpreadConfig,
 };
 use brasa::contracts::{
     HostEnv, Obs, RuleTensors, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv, check_dynamics,
 };
 use brasa::env::wrappers::{NormalizeObs, TimeLimit};
-use brasa::env::{Env, EnvSpec, EnvVec, Episode, episode_rng, named_rng};
+use brasa::env::{Env, EnvBatch, EnvSpec, EnvVec, Episode, episode_rng, named_rng};
 use brasa_test::{device, slow};
 use burn::tensor::{Tensor, TensorData};
 use rand::RngExt;
@@ -48,7 +48,9 @@ impl Starts {
     }
 
     fn ended(&mut self, step: &StepBatch<Obs>) {
+        // An episode ends for all agents of an environment.
         let ends = floats(&step.episode_end());
+        let ends = ends.chunks(ends.len() / self.episodes.len()).map(|agents| agents[0]);
         self.episodes.iter_mut().zip(ends).filter(|(_, end)| *end > 0.0).for_each(|(episode, _)| *episode += 1);
     }
 }
@@ -60,18 +62,30 @@ fn close(a: &[f32], b: &[f32], what: &str) {
     }
 }
 
-/// Steps both forms with the same actions and noise, and compares everything. Returns the numbers of terminated and
-/// truncated episodes.
-fn compare<E: Env, D: TensorDynamics>(
+/// [`compare_batches`] for environments of one agent.
+fn compare<E: Env>(
     make: impl FnMut(usize) -> E,
+    dynamics: impl TensorDynamics,
+    limit: u32,
+    n_steps: usize,
+    normalizes: bool,
+    action: impl FnMut(usize, &[f32]) -> Vec<f32>,
+) -> [usize; 2] {
+    let batch = TimeLimit::new(EnvVec::new(0..9, make).expect("there are some"), limit).expect("above 0");
+    compare_batches(batch, dynamics, limit, n_steps, normalizes, action)
+}
+
+/// Steps both forms with the same actions and noise, and compares everything. Returns the numbers of rows that terminated and
+/// were truncated.
+fn compare_batches<D: TensorDynamics>(
+    batch: impl EnvBatch + 'static,
     dynamics: D,
     limit: u32,
     n_steps: usize,
     normalizes: bool,
     mut action: impl FnMut(usize, &[f32]) -> Vec<f32>,
 ) -> [usize; 2] {
-    let (n_envs, seed) = (9, 5);
-    let batch = TimeLimit::new(EnvVec::new(0..n_envs, make).expect("there are some"), limit).expect("above 0");
+    let (n_envs, n_agents, seed) = (batch.n_envs(), batch.n_agents(), 5);
     check_dynamics(50, &dynamics, &device()).expect("they keep the contract");
     let on_device = TensorEnv::<_>::new(dynamics, n_envs, &device()).expect("there are some");
     let mut on_device = on_device.with_time_limit(limit).expect("above 0");
@@ -105,8 +119,9 @@ fn compare<E: Env, D: TensorDynamics>(
         if truncated.iter().any(|flag| *flag > 0.0) {
             assert!(matches!(seen.successor, Successor::Rows(_)));
             let [a, b] = [seen.next_obs(), expected.next_obs()].map(|obs| floats(&obs.values));
-            let width = a.len() / n_envs;
-            for row in (0..n_envs).filter(|row| truncated[*row] > 0.0) {
+            let n_rows = n_envs * n_agents;
+            let width = a.len() / n_rows;
+            for row in (0..n_rows).filter(|row| truncated[*row] > 0.0) {
                 let at = row * width..(row + 1) * width;
                 close(&a[at.clone()], &b[at], &what("successors"));
             }
@@ -121,6 +136,8 @@ fn compare<E: Env, D: TensorDynamics>(
     assert_eq!(a.len(), b.len());
     for (a, b) in a.iter().zip(&b) {
         assert_eq!((a.env, a.length), (b.env, b.length));
+        let [of_a, of_b] = [a, b].map(|episode| episode.info.iter().map(|figure| *figure as f32).collect::<Vec<_>>());
+        close(&of_a, &of_b, "figures");
         assert!((a.episode_return - b.episode_return).abs() < 1e-4 * b.episode_return.abs().max(1.0), "{a:?}, {b:?}");
     }
     if let Some(moments) = host.obs_moments() {
@@ -198,6 +215,21 @@ fn cars_and_links_are_those_of_the_host() {
     let torque = |step: usize, obs: &[f32]| (0..obs.len() / 6).map(|env| ((step / 7 + env) % 3) as f32).collect();
     let ends = compare(|_| Acrobot::default(), TensorAcrobot::default(), 20, 60, false, torque);
     assert_eq!(ends, [0, 27]);
+}
+
+#[test]
+fn teams_are_those_of_the_host() {
+    // Contacts of agents are chaotic: numbers of 32 bits stay near those of 64 for a while.
+    for n_agents in [1, 2, 3, 7] {
+        let config = SpreadConfig { n_agents, local_ratio: 0.3, episode_steps: 12 };
+        let spread = Spread::new(config).expect("it is valid");
+        let (dynamics, limit) = spread.tensors(&device());
+        let rng = &mut named_rng(1, "test", n_agents as u64);
+        let moves = |_: usize, _: &[f32]| (0..5 * n_agents).map(|_| rng.random_range(0..5) as f32).collect();
+        let batch = spread.batch(0..5).expect("there are some");
+        let ends = compare_batches(batch, dynamics, limit, 130, n_agents == 2, moves);
+        assert_eq!(ends, [0, 10 * 5 * n_agents]);
+    }
 }
 
 #[test]
