@@ -23,6 +23,8 @@ struct Network {
 }
 
 impl ActorCriticModule for Network {
+    type Obs = Obs;
+
     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
         let state = Tensor::zeros([obs.values.dims()[0], CELLS], &obs.values.device());
         let (outputs, values, _) = self.step(obs, state);

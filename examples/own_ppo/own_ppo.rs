@@ -48,6 +48,8 @@ struct Network {
 }
 
 impl ActorCriticModule for Network {
+    type Obs = Obs;
+
     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
         let features = self.body.forward(obs.values).tanh();
         (self.actor.forward(features.clone()), self.critic.forward(features).squeeze_dim(1))

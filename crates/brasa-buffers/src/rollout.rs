@@ -563,10 +563,9 @@ impl<O: Rows, A: Rows> Rollout<O, A> {
                 return self.clone();
             }
             let own = &order[i * at_a_time..n_parts.min((i + 1) * at_a_time)];
-            let first = |part: &u32| (*part as usize / teams * length) * per_step + *part as usize % teams * n_agents;
-            let of_step = |t: usize| own.iter().map(move |part| first(part) + t * per_step);
-            let rows = (0..length).flat_map(of_step).flat_map(|first| first..first + n_agents);
-            self.select(row_indices(rows, &self.value.device()))
+            let first = |part: &u32| (*part as usize / teams * length) * teams + *part as usize % teams;
+            let envs = (0..length).flat_map(|t| own.iter().map(move |part| first(part) + t * teams));
+            self.select_envs(row_indices(envs, &self.value.device()), n_agents)
         })
     }
 

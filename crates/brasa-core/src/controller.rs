@@ -140,7 +140,8 @@ where
     fn decide_known(&self, view: &BatchSlabs, state: &mut PolicyState) -> (Array2<f32>, Option<(usize, &'static str)>) {
         let mut own = self.moments.as_ref().map(|moments| {
             let mut view = view.clone();
-            moments.normalize(view.obs.view_mut());
+            moments.normalize_from(0, view.shared.view_mut());
+            moments.normalize_from(view.shared.ncols(), view.obs.view_mut());
             view
         });
         let unknown = self.unknown(view, own.as_ref().unwrap_or(view));

@@ -44,7 +44,7 @@ rows_by_field!([] Obs { values, mask }
     }
 
     fn normalized(self, by: &Normalization) -> Option<Self> {
-        Some(Self { values: by.apply(&self.values), mask: self.mask })
+        Some(Self { values: by.apply(0, &self.values), mask: self.mask })
     }
 );
 
@@ -119,6 +119,9 @@ pub trait ObsForm: Rows {
     /// # Panics
     /// If there are neither shared nor own numbers.
     fn assemble(parts: ObsParts) -> Self;
+
+    /// `[n_rows, n_actions]`: the mask with one column per action; `None` if all are legal.
+    fn legal(&self) -> Option<Tensor<2>>;
 }
 
 /// The shared numbers come before a row's own, and the mask has one column per action.
@@ -126,6 +129,10 @@ impl ObsForm for Obs {
     fn assemble(parts: ObsParts) -> Self {
         let team = TeamObs::assemble(parts);
         Self { values: team.rows(), mask: team.legal() }
+    }
+
+    fn legal(&self) -> Option<Tensor<2>> {
+        self.mask.clone()
     }
 }
 
@@ -172,12 +179,13 @@ impl Normalization {
         Self { mean, mean_low, deviation, clip }
     }
 
-    /// `[n_rows, obs width]` normalized.
-    fn apply(&self, values: &Tensor<2>) -> Tensor<2> {
-        let clip = f64::from(self.clip);
+    /// `[n_rows, n]`: these columns of observations from `first` on, normalized.
+    pub(crate) fn apply(&self, first: usize, values: &Tensor<2>) -> Tensor<2> {
+        let (clip, columns) = (f64::from(self.clip), first..first + values.dims()[1]);
         let [normalized] = elementwise(values.dims(), |formulas| {
-            let parts = [values, &self.mean, &self.mean_low, &self.deviation].map(|part| formulas.read(part));
-            let [x, mean, mean_low, deviation] = parts;
+            let [mean, mean_low, deviation] = [&self.mean, &self.mean_low, &self.deviation]
+                .map(|part| formulas.matrix(part).columns(columns.clone()));
+            let x = formulas.read(values);
             // In this order: the difference of two near numbers is exact.
             [vec![((x - mean - mean_low) / deviation).clamp(-clip, clip)]]
         });

@@ -24,6 +24,17 @@ pub fn row_indices(rows: impl IntoIterator<Item = usize>, device: &Device) -> Te
     Tensor::from_data(TensorData::new(rows, [n]), device)
 }
 
+/// The rows of environments with `n_agents` rows each.
+pub(crate) fn rows_of_envs(envs: Tensor<1, Int>, n_agents: usize) -> Tensor<1, Int> {
+    if n_agents == 1 {
+        return envs;
+    }
+    let n_envs = envs.dims()[0];
+    let agents = Tensor::<1, Int>::arange(0..n_agents as i64, &envs.device()).unsqueeze_dim::<2>(0);
+    let first = (envs * n_agents as i64).unsqueeze_dim::<2>(1).expand([n_envs, n_agents]);
+    (first + agents.expand([n_envs, n_agents])).reshape([n_envs * n_agents])
+}
+
 /// A tensor, or a struct of tensors, whose first dimension counts rows.
 ///
 /// A row belongs to one agent of one environment. Buffers and loops require nothing else of an observation or action.
@@ -55,6 +66,11 @@ pub trait Rows: Clone + Send {
 
     /// The rows at `indices`, in this order; an index may occur more than once.
     fn select(&self, indices: Tensor<1, Int>) -> Self;
+
+    /// The rows of the environments at `envs`, each with `n_agents` rows that follow one another. A form that has once what these rows share keeps it.
+    fn select_envs(&self, envs: Tensor<1, Int>, n_agents: usize) -> Self {
+        self.select(rows_of_envs(envs, n_agents))
+    }
 
     /// Replaces the rows in `range`, in place if this is the only handle to the memory.
     ///
@@ -173,6 +189,14 @@ macro_rules! rows_by_field {
                 }
             }
 
+            fn select_envs(&self, envs: ::burn::tensor::Tensor<1, ::burn::tensor::Int>, n_agents: usize) -> Self {
+                Self {
+                    $($field: $crate::Rows::select_envs(&self.$field, envs.clone(), n_agents),)*
+                    $first: $crate::Rows::select_envs(&self.$first, envs, n_agents),
+                    $($whole: Default::default(),)?
+                }
+            }
+
             fn assign(&mut self, range: ::std::ops::Range<usize>, rows: Self) {
                 $($crate::Rows::assign(&mut self.$field, range.clone(), rows.$field);)*
                 $crate::Rows::assign(&mut self.$first, range, rows.$first);
@@ -237,6 +261,10 @@ impl<R: Rows> Rows for Option<R> {
 
     fn select(&self, indices: Tensor<1, Int>) -> Self {
         self.as_ref().map(|rows| rows.select(indices))
+    }
+
+    fn select_envs(&self, envs: Tensor<1, Int>, n_agents: usize) -> Self {
+        self.as_ref().map(|rows| rows.select_envs(envs, n_agents))
     }
 
     fn assign(&mut self, range: Range<usize>, rows: Self) {

@@ -5,7 +5,8 @@ use std::ops::Range;
 use brasa_kernels::concat;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
-use crate::{ObsForm, ObsParts, Rows};
+use crate::rows::rows_of_envs;
+use crate::{Normalization, ObsForm, ObsParts, Rows};
 
 /// Observations of agents, with the shared part stored once.
 ///
@@ -84,16 +85,6 @@ impl TeamObs {
         }
     }
 
-    /// `[n_rows, n_actions]`: the mask with one column per action; `None` if all are legal.
-    pub fn legal(&self) -> Option<Tensor<2>> {
-        let mask = self.mask.clone()?;
-        let ([n_rows, flags], n) = (mask.dims(), self.actions_per_flag);
-        if n == 1 {
-            return Some(mask);
-        }
-        Some(mask.unsqueeze_dim::<3>(2).expand([n_rows, flags, n]).reshape([n_rows, flags * n]))
-    }
-
     /// The rows of the shared part for `rows`.
     fn envs(&self, rows: Range<usize>) -> Range<usize> {
         let n = self.n_agents;
@@ -116,6 +107,15 @@ impl ObsForm for TeamObs {
         let ObsParts { shared, own, mask, n_agents, actions_per_flag } = parts;
         assert!(shared.is_some() || own.is_some(), "there are shared or own numbers");
         Self { shared: shared.map(Shared::PerEnv), own, mask, n_agents, actions_per_flag }
+    }
+
+    fn legal(&self) -> Option<Tensor<2>> {
+        let mask = self.mask.clone()?;
+        let ([n_rows, flags], n) = (mask.dims(), self.actions_per_flag);
+        if n == 1 {
+            return Some(mask);
+        }
+        Some(mask.unsqueeze_dim::<3>(2).expand([n_rows, flags, n]).reshape([n_rows, flags * n]))
     }
 }
 
@@ -155,6 +155,18 @@ impl Rows for TeamObs {
             mask: self.mask.select(indices),
             ..*self
         }
+    }
+
+    fn select_envs(&self, envs: Tensor<1, Int>, n_agents: usize) -> Self {
+        let shared = match &self.shared {
+            Some(Shared::PerEnv(rows)) if n_agents == self.n_agents => {
+                Some(Shared::PerEnv(Rows::select(rows, envs.clone())))
+            }
+            None => None,
+            _ => return self.select(rows_of_envs(envs, n_agents)),
+        };
+        let (own, mask) = (self.own.select_envs(envs.clone(), n_agents), self.mask.select_envs(envs, n_agents));
+        Self { shared, own, mask, ..*self }
     }
 
     fn assign(&mut self, range: Range<usize>, rows: Self) {
@@ -202,11 +214,26 @@ impl Rows for TeamObs {
         let own = Rows::mask_where(self.own, mask, other.own);
         Self { shared, own, mask: Rows::mask_where(self.mask, mask, other.mask), ..self }
     }
+
+    fn normalizable(&self) -> Option<Tensor<2>> {
+        Some(self.rows())
+    }
+
+    fn normalized(self, by: &Normalization) -> Option<Self> {
+        let width = self.shared.as_ref().map_or(0, |(Shared::PerEnv(rows) | Shared::PerRow(rows))| rows.dims()[1]);
+        let shared = self.shared.map(|shared| match shared {
+            Shared::PerEnv(rows) => Shared::PerEnv(by.apply(0, &rows)),
+            Shared::PerRow(rows) => Shared::PerRow(by.apply(0, &rows)),
+        });
+        Some(Self { shared, own: self.own.map(|own| by.apply(width, &own)), ..self })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Obs;
+    use brasa_env::wrappers::RunningMoments;
     use burn::tensor::TensorData;
 
     fn floats(tensor: Tensor<2>) -> Vec<f32> {
@@ -235,6 +262,21 @@ mod tests {
         assert_eq!(floats(team.legal().expect("there is a mask"))[..8], [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
         assert!(team.common().is_none());
         assert!(TeamObs { own: None, ..team }.common().is_some());
+    }
+
+    #[test]
+    fn shared_and_own_numbers_are_normalized_by_their_columns() {
+        let team = team();
+        let rows = ndarray::Array2::from_shape_vec((6, 3), floats(team.rows())).expect("six rows of three");
+        let mut moments = RunningMoments::new(3);
+        moments.add(rows.view());
+        let by = Normalization::new(&moments, &brasa_test::device());
+        let expected = floats(Obs::new(team.rows()).normalized(&by).expect("flat").values);
+        let picked = Tensor::<1, Int>::from_ints([0, 1, 2, 3, 4, 5], &brasa_test::device());
+        for team in [team.clone(), team.select(picked)] {
+            assert_eq!(floats(team.normalizable().expect("rows")), rows.as_slice().expect("in order"));
+            assert_eq!(floats(team.normalized(&by).expect("by parts").rows()), expected);
+        }
     }
 
     #[test]

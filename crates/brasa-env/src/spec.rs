@@ -193,8 +193,8 @@ impl EnvSpec {
     /// # Errors
     /// [`EnvError::Space`] for observations that must not be normalized.
     pub fn normalized(&self) -> Result<Self, EnvError> {
-        if self.shared_width > 0 || self.fixed_obs {
-            let rule = "observations with a shared part, a fixed range or indices must not be normalized";
+        if self.fixed_obs {
+            let rule = "observations with a fixed range or indices must not be normalized";
             return Err(EnvError::Space { rule: rule.into() });
         }
         let clip = RunningMoments::CLIP;

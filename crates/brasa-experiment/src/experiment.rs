@@ -119,8 +119,8 @@ impl<'a> Experiment<'a> {
                 format!("{:?}", self.train.policies),
             )));
         }
-        if self.train.normalize_obs && (self.spec.fixed_obs || self.spec.shared_width > 0) {
-            return fail("normalize_obs", "observations have one range by themselves, are shared, or name things");
+        if self.train.normalize_obs && self.spec.fixed_obs {
+            return fail("normalize_obs", "observations have one range by themselves, or name things");
         }
         Ok(())
     }

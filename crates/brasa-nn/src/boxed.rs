@@ -353,6 +353,27 @@ role! {
     ActorCriticRole, ActorCriticNetwork, "an actor-critic": ActorCritic<Obs = Obs, Action = Tensor<2>>
 }
 role! {
+    /// Actors and critics of a team in one network, for PPO and A2C.
+    ///
+    /// ```
+    /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+    /// # use shown::*;
+    /// use brasa_core::Policy;
+    /// use brasa_core::env::{EnvSpec, Space, named_rng};
+    /// use brasa_nn::{Boxed, TeamActorCritic, TeamActorCriticNetwork, TeamActorCriticRole};
+    ///
+    /// let (device, rng) = (brasa_device::open_named("cpu")?, &mut named_rng(0, "weights", 0));
+    /// let spec = EnvSpec { n_agents: 4, ..EnvSpec::new(obs_space(), Space::Discrete(3), 2) };
+    /// let network = TeamActorCritic::new(&Default::default(), &spec, &device, rng)?;
+    /// let object: &dyn TeamActorCriticNetwork = &network;
+    /// assert_eq!(object.n_agents(), 4);
+    /// assert_eq!(Boxed::<TeamActorCriticRole>::new(network).n_agents(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    TeamActorCriticRole, TeamActorCriticNetwork, "an actor-critic of a team":
+    ActorCritic<Obs = TeamObs, Action = Tensor<2>>
+}
+role! {
     /// Samples continuous actions as a differentiable function of noise, for SAC.
     ///
     /// ```

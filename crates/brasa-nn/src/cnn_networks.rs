@@ -93,6 +93,8 @@ pub struct CnnActorCriticLayers {
 }
 
 impl ActorCriticModule for CnnActorCriticLayers {
+    type Obs = Obs;
+
     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
         let features = self.body.forward(obs);
         (self.actor.forward(features.clone()), self.critic.forward(features).squeeze_dim(1))

@@ -65,7 +65,9 @@ mod saved;
 mod separate_actor_critic;
 mod shards;
 mod squashed_actor;
+mod team_actor_critic;
 mod team_q_network;
+mod team_rows;
 mod trainable;
 mod value_norm;
 mod window_actor_critic;
@@ -76,7 +78,8 @@ pub use advantage::{choice_weight, explained_variance, normalize};
 pub use boxed::{
     ActorCriticNetwork, ActorCriticRole, Boxed, CriticsNetwork, CriticsRole, DeterministicActorNetwork,
     DeterministicActorRole, Erase, ErasedMapper, ErasedModule, ErasedVisitor, Role, StochasticActorNetwork,
-    StochasticActorRole, TeamValueNetwork, TeamValueRole, ValueNetwork, ValueRole,
+    StochasticActorRole, TeamActorCriticNetwork, TeamActorCriticRole, TeamValueNetwork, TeamValueRole, ValueNetwork,
+    ValueRole,
 };
 pub use brasa_core::env::PairSpec;
 pub use brasa_kernels::{Activation, RecurrentKind};
@@ -115,6 +118,7 @@ pub use saved::{Arrays, Persist, Saved};
 pub use separate_actor_critic::{SeparateActorCritic, check_policies};
 pub use shards::gradient_in_shards;
 pub use squashed_actor::{SquashedActor, SquashedActorConfig};
+pub use team_actor_critic::{TeamActorCritic, TeamActorCriticConfig};
 pub use team_q_network::{Sharing, TeamQNetwork, TeamQNetworkConfig};
 pub use trainable::{Clip, Step, Trainable};
 pub use value_norm::ValueNorm;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use brasa_core::env::{BatchSlabs, EnvSpec, panic_message};
 use brasa_core::export::{ExportedPolicy, Layer};
 use brasa_core::{
-    ActionSizes, ActorCritic, Decision, Evaluation, Explore, NetworkSizes, NoiseSpec, Obs, ObsForm, ObsParts, Policy,
+    ActionSizes, ActorCritic, Decision, Evaluation, Explore, NetworkSizes, NoiseSpec, ObsForm, ObsParts, Policy,
     PolicyState, Rows, Sequences,
 };
 use burn::module::{Module, Param};
@@ -31,6 +31,7 @@ use crate::{Heads, NnError};
 /// }
 ///
 /// impl ActorCriticModule for Small {
+///     type Obs = Obs;
 ///     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
 ///         let outputs = self.layer.forward(obs.values, None);
 ///         (outputs.clone().narrow(1, 0, 1), outputs.narrow(1, 1, 1).squeeze_dim(1))
@@ -48,12 +49,20 @@ use crate::{Heads, NnError};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no module of an actor-critic",
-    note = "implement `ActorCriticModule`: `fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>)`, the outputs of the actor and the values"
+    note = "implement `ActorCriticModule`: `type Obs = Obs;` and `fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>)`, the outputs of the actor and the values"
 )]
 pub trait ActorCriticModule: Module {
+    /// Form of observations: [`brasa_core::Obs`], or [`brasa_core::TeamObs`] to have once what agents share.
+    type Obs: ObsForm;
+
     /// The outputs of the actor, `[n_rows, outputs]`, and the values, `[n_rows]`. The outputs are the logits of choices, one after the other, or
     /// the means of continuous actions.
-    fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>);
+    fn forward(&self, obs: Self::Obs) -> (Tensor<2>, Tensor<1>);
+
+    /// Agents whose rows follow one another in every batch, as [`Policy::n_agents`]; 1, the default, if all rows are computed alike.
+    fn n_agents(&self) -> usize {
+        1
+    }
 
     /// Numbers per row that the module remembers from step to step; 0, the default, for a module without memory.
     fn state_width(&self) -> usize {
@@ -62,7 +71,7 @@ pub trait ActorCriticModule: Module {
 
     /// [`ActorCriticModule::forward`] from what the module remembers, `[n_rows, state_width]`, and what it remembers after this step. A module with
     /// memory implements this, and `forward` with a state of 0.
-    fn step(&self, obs: Obs, state: Tensor<2>) -> (Tensor<2>, Tensor<1>, Tensor<2>) {
+    fn step(&self, obs: Self::Obs, state: Tensor<2>) -> (Tensor<2>, Tensor<1>, Tensor<2>) {
         let (outputs, values) = self.forward(obs);
         (outputs, values, state)
     }
@@ -99,6 +108,7 @@ pub trait ActorCriticModule: Module {
 /// }
 ///
 /// impl ActorCriticModule for Network {
+///     type Obs = Obs;
 ///     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
 ///         let features = self.body.forward(obs.values).tanh();
 ///         (self.actor.forward(features.clone()), self.critic.forward(features).squeeze_dim(1))
@@ -136,9 +146,9 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
             return Err(NnError::Space("a module without parameters cannot be trained".into()));
         };
         let plain = device.clone().without_autodiff();
-        let obs = Obs::assemble(ObsParts::upload(spec, &BatchSlabs::new(spec), &plain));
+        let obs = M::Obs::assemble(ObsParts::upload(spec, &BatchSlabs::new(spec), &plain));
         let n_rows = spec.n_rows();
-        let observed = format!("{:?}", obs.values.dims());
+        let observed = format!("{:?}", [n_rows, spec.obs.width()]);
         let inner = network.valid();
         let computed = catch_unwind(AssertUnwindSafe(|| inner.forward(obs)));
         let (outputs, values) = computed.map_err(|panic| {
@@ -159,8 +169,8 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
             Heads::Real { .. } | Heads::Hybrid { .. } => Some(leaf(Tensor::zeros([heads.n_numbers()], &device))),
         };
         let privileged = if network.has_central_critic() { spec.privileged.clone() } else { 0..0 };
-        let sizes =
-            NetworkSizes { obs: spec.obs.width(), privileged, action: ActionSizes::of(&spec.action), n_agents: 1 };
+        let (action, n_agents) = (ActionSizes::of(&spec.action), network.n_agents());
+        let sizes = NetworkSizes { obs: spec.obs.width(), privileged, action, n_agents };
         Ok(Self { network, log_std, heads, sizes })
     }
 
@@ -191,9 +201,11 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
     }
 
     /// What `state` has, or 0.
-    fn remembered(&self, state: &PolicyState, obs: &Obs) -> Tensor<2> {
-        let shape = [obs.values.dims()[0], self.network.state_width()];
-        state.numbers.clone().unwrap_or_else(|| Tensor::zeros(shape, &obs.values.device()))
+    fn remembered(&self, state: &PolicyState, obs: &M::Obs) -> Tensor<2> {
+        state.numbers.clone().unwrap_or_else(|| {
+            let device = self.network.devices().into_iter().next().expect("it has parameters").without_autodiff();
+            Tensor::zeros([obs.n_rows(), self.network.state_width()], &device)
+        })
     }
 
     fn log_std(&self) -> Tensor<2> {
@@ -202,7 +214,7 @@ impl<M: ActorCriticModule> ModuleActorCritic<M> {
 }
 
 impl<M: ActorCriticModule> Policy for ModuleActorCritic<M> {
-    type Obs = Obs;
+    type Obs = M::Obs;
     type Action = Tensor<2>;
     type Extra = Decision;
 
@@ -210,8 +222,8 @@ impl<M: ActorCriticModule> Policy for ModuleActorCritic<M> {
         self.heads.noise()
     }
 
-    fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, Decision) {
-        let mask = obs.mask.clone();
+    fn act(&self, obs: M::Obs, explore: Explore) -> (Tensor<2>, Decision) {
+        let mask = obs.legal();
         let (outputs, value) = self.network.forward(obs);
         let (action, log_prob) = self.draw(outputs, mask, explore);
         (action, Decision { log_prob, value: Some(value) })
@@ -221,11 +233,11 @@ impl<M: ActorCriticModule> Policy for ModuleActorCritic<M> {
         self.network.state_width()
     }
 
-    fn act_from(&self, obs: Obs, state: &mut PolicyState, explore: Explore) -> (Tensor<2>, Decision) {
+    fn act_from(&self, obs: M::Obs, state: &mut PolicyState, explore: Explore) -> (Tensor<2>, Decision) {
         if self.state_width() == 0 {
             return self.act(obs, explore);
         }
-        let (mask, before) = (obs.mask.clone(), self.remembered(state, &obs));
+        let (mask, before) = (obs.legal(), self.remembered(state, &obs));
         let (outputs, value, after) = self.network.step(obs, before);
         *state = PolicyState { numbers: Some(after) };
         let (action, log_prob) = self.draw(outputs, mask, explore);
@@ -244,27 +256,27 @@ impl<M: ActorCriticModule> Policy for ModuleActorCritic<M> {
         let obs_width = self.sizes.obs - self.sizes.privileged.len();
         let mut layers = Layers::of(obs_width, self.network.exported()?);
         let output = layers.actions(&self.heads);
-        Some(layers.policy(1, output))
+        Some(layers.policy(self.network.n_agents(), output))
     }
 }
 
 impl<M: ActorCriticModule> ActorCritic for ModuleActorCritic<M> {
-    fn value(&self, obs: Obs) -> Tensor<1> {
+    fn value(&self, obs: M::Obs) -> Tensor<1> {
         self.network.forward(obs).1
     }
 
-    fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
-        let mask = obs.mask.clone();
+    fn evaluate(&self, obs: M::Obs, action: Tensor<2>) -> Evaluation {
+        let mask = obs.legal();
         let (outputs, value) = self.network.forward(obs);
         self.judge(outputs, value, mask, action)
     }
 
-    fn value_from(&self, obs: Obs, state: &PolicyState) -> Tensor<1> {
+    fn value_from(&self, obs: M::Obs, state: &PolicyState) -> Tensor<1> {
         let before = self.remembered(state, &obs);
         self.network.step(obs, before).1
     }
 
-    fn evaluate_sequences(&self, obs: Obs, action: Tensor<2>, sequences: &Sequences) -> Evaluation {
+    fn evaluate_sequences(&self, obs: M::Obs, action: Tensor<2>, sequences: &Sequences) -> Evaluation {
         let device = sequences.state.device();
         let steps = sequences.steps(|rows, state| {
             let rows = Tensor::arange(rows.start as i64..rows.end as i64, &device);
@@ -272,10 +284,10 @@ impl<M: ActorCriticModule> ActorCritic for ModuleActorCritic<M> {
             ((outputs, values), after)
         });
         let (outputs, values): (Vec<_>, Vec<_>) = steps.into_iter().unzip();
-        self.judge(Tensor::cat(outputs, 0), Tensor::cat(values, 0), obs.mask, action)
+        self.judge(Tensor::cat(outputs, 0), Tensor::cat(values, 0), obs.legal(), action)
     }
 
-    fn choice(&self, obs: &Obs) -> Option<Tensor<1>> {
-        self.heads.choice(obs.mask.as_ref())
+    fn choice(&self, obs: &M::Obs) -> Option<Tensor<1>> {
+        self.heads.choice(obs.legal().as_ref())
     }
 }

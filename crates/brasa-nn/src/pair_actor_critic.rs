@@ -133,6 +133,8 @@ impl PairActorCritic {
 }
 
 impl ActorCriticModule for PairActorCritic {
+    type Obs = Obs;
+
     /// The values of rows without the columns of critics alone are 0.
     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
         let ([n_rows, width], own) = (obs.values.dims(), self.pairs.width());

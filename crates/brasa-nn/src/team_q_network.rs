@@ -2,7 +2,7 @@
 
 use brasa_core::env::{Space, field};
 use brasa_core::export::{ExportedPolicy, Output};
-use brasa_core::{ActionValues, Rows, TeamObs, cumulative_sum};
+use brasa_core::{ActionValues, ObsForm, Rows, TeamObs, cumulative_sum};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::actor_critic::check_widths;
 use crate::exported::Layers;
 use crate::q_network::n_actions;
+use crate::team_rows::TeamRows;
 use crate::{Activation, Init, MlpConfig, NnError, StackedLinear, StackedMlp};
 
 /// Shape of a [`TeamQNetwork`].
@@ -105,9 +106,7 @@ pub struct TeamQNetwork {
     head: StackedLinear,
     value: Option<StackedLinear>,
     #[module(skip)]
-    sharing: Sharing,
-    #[module(skip)]
-    n_agents: usize,
+    rows: TeamRows,
     #[module(skip)]
     n_actions: usize,
     /// Numbers of a complete observation.
@@ -132,13 +131,9 @@ impl TeamQNetwork {
         config.init.check("init")?;
         field::at_least_one("n_agents", n_agents as u64)?;
         let n_actions = n_actions(action_space)?;
-        let (bodies, heads, id) = match config.sharing {
-            Sharing::Independent => (n_agents, n_agents, 0),
-            Sharing::Trunk => (1, n_agents, 0),
-            Sharing::All => (1, 1, n_agents),
-        };
+        let rows = TeamRows { sharing: config.sharing, n_agents };
         let body = MlpConfig {
-            inputs: obs_space.width() + id,
+            inputs: rows.inputs(obs_space.width()),
             hidden: config.hidden.clone(),
             outputs: None,
             activation: config.activation,
@@ -146,52 +141,20 @@ impl TeamQNetwork {
             output_init: config.init,
         };
         let width = config.hidden.last().copied().unwrap_or(body.inputs);
-        let body = StackedMlp::new(bodies, &body, device, rng);
-        let head = StackedLinear::new(heads, width, n_actions, config.init, device, rng);
-        let value = config.dueling.then(|| StackedLinear::new(heads, width, 1, config.init, device, rng));
-        Ok(Self { body, head, value, sharing: config.sharing, n_agents, n_actions, obs: obs_space.width() })
+        let body = StackedMlp::new(rows.n_bodies(), &body, device, rng);
+        let head = StackedLinear::new(rows.n_heads(), width, n_actions, config.init, device, rng);
+        let value = config.dueling.then(|| StackedLinear::new(rows.n_heads(), width, 1, config.init, device, rng));
+        Ok(Self { body, head, value, rows, n_actions, obs: obs_space.width() })
     }
 
     /// Number of agents.
     pub fn n_agents(&self) -> usize {
-        self.n_agents
+        self.rows.n_agents
     }
 
     /// Inputs of the heads: `[heads, rows of each, width]`, or `[1, ..]` for all of them.
     fn hidden(&self, obs: &TeamObs) -> Tensor<3> {
-        assert_eq!(obs.n_agents, self.n_agents, "agents of observations and of the network");
-        match (self.sharing, obs.common()) {
-            (Sharing::Independent | Sharing::Trunk, Some(common)) => self.body.forward(common.unsqueeze()),
-            (Sharing::Independent, None) => self.body.forward(self.by_head(obs.rows())),
-            (Sharing::Trunk, None) => self.by_head(self.body.forward(obs.rows().unsqueeze()).squeeze_dim(0)),
-            (Sharing::All, _) => {
-                let rows = obs.rows();
-                let n_teams = rows.n_rows() / self.n_agents;
-                let id = Tensor::<2>::eye(self.n_agents, &rows.device()).repeat_dim(0, n_teams);
-                self.body.forward(Tensor::cat(vec![rows, id], 1).unsqueeze())
-            }
-        }
-    }
-
-    /// Rows per head, of `n_rows`, and the number of heads.
-    fn grid(&self, n_rows: usize) -> [usize; 2] {
-        match self.sharing {
-            Sharing::All => [n_rows, 1],
-            Sharing::Independent | Sharing::Trunk => [n_rows / self.n_agents, self.n_agents],
-        }
-    }
-
-    /// `[heads, rows of each, width]` from `[n_rows, width]`; row `i` belongs to head `i % heads`.
-    fn by_head(&self, rows: Tensor<2>) -> Tensor<3> {
-        let [n_rows, width] = rows.dims();
-        let [each, heads] = self.grid(n_rows);
-        rows.reshape([each, heads, width]).swap_dims(0, 1)
-    }
-
-    /// `[n_rows, width]` from `[heads, rows of each, width]`.
-    fn by_row(&self, heads: Tensor<3>) -> Tensor<2> {
-        let [n, each, width] = heads.dims();
-        heads.swap_dims(0, 1).reshape([n * each, width])
+        self.rows.hidden(&self.body, obs)
     }
 
     /// The state value that is added to advantages, `[heads, rows of each, 1]`.
@@ -206,7 +169,7 @@ impl TeamQNetwork {
             Some(base) => outputs + base,
             None => outputs,
         };
-        self.by_row(outputs).squeeze_dim(1)
+        self.rows.by_row(outputs).squeeze_dim(1)
     }
 }
 
@@ -216,7 +179,7 @@ impl ActionValues for TeamQNetwork {
     fn values(&self, obs: TeamObs) -> Tensor<2> {
         let hidden = self.hidden(&obs);
         let outputs = self.head.forward(hidden.clone(), None);
-        self.by_row(match self.base(&hidden) {
+        self.rows.by_row(match self.base(&hidden) {
             Some(base) => outputs + base,
             None => outputs,
         })
@@ -236,14 +199,14 @@ impl ActionValues for TeamQNetwork {
 
     fn best(&self, obs: TeamObs) -> (Tensor<2>, Tensor<1>) {
         let hidden = self.hidden(&obs);
-        let mask = obs.mask.map(|mask| self.by_head(mask));
+        let mask = obs.mask.map(|mask| self.rows.by_head(mask));
         let (index, value) = self.head.best(hidden.clone(), mask);
-        (self.by_row(index.unsqueeze_dim(2)), self.dueling_values(value, &hidden))
+        (self.rows.by_row(index.unsqueeze_dim(2)), self.dueling_values(value, &hidden))
     }
 
     fn values_of(&self, obs: TeamObs, action: Tensor<2>) -> Tensor<1> {
         let hidden = self.hidden(&obs);
-        let index = self.by_head(action).squeeze_dim(2);
+        let index = self.rows.by_head(action).squeeze_dim(2);
         self.dueling_values(self.head.chosen(hidden.clone(), index), &hidden)
     }
 
@@ -277,24 +240,19 @@ impl ActionValues for TeamQNetwork {
                 layers.dueling(self.head.inputs(), self.n_actions, (weight, bias), (value, value_bias));
             }
         }
-        if self.sharing == Sharing::All {
-            layers.with_agent_numbers(self.n_agents);
-        }
-        Some(layers.policy(self.n_agents, Output::Choice { heads: vec![self.n_actions] }))
+        self.rows.number_agents(&mut layers);
+        Some(layers.policy(self.rows.n_agents, Output::Choice { heads: vec![self.n_actions] }))
     }
 
     fn n_learners(&self) -> usize {
-        match self.sharing {
-            Sharing::Independent => self.n_agents,
-            Sharing::Trunk | Sharing::All => 1,
-        }
+        self.rows.n_bodies()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brasa_core::{ObsForm, ObsParts, Shared};
+    use brasa_core::{ObsParts, Shared};
     use burn::tensor::TensorData;
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;

@@ -59,12 +59,33 @@ impl RunningMoments {
     pub fn add(&mut self, rows: ArrayView2<f32>) {
         assert_eq!(rows.ncols(), self.mean.len(), "width of the rows");
         for row in rows.rows() {
-            self.count += 1.0;
-            for ((x, mean), squares) in row.iter().zip(&mut self.mean).zip(&mut self.squares) {
-                let distance = f64::from(*x) - *mean;
-                *mean += distance / self.count;
-                *squares += distance * (f64::from(*x) - *mean);
-            }
+            self.add_row(row.iter());
+        }
+    }
+
+    /// Adds all rows of `own`, `[n, width - shared width]`, each behind its row of `shared`: a row of this belongs to as many rows of `own` as
+    /// there are of these for each.
+    ///
+    /// # Panics
+    /// If the widths differ, or the number of rows of `shared` does not divide that of `own`.
+    pub fn add_shared(&mut self, shared: ArrayView2<f32>, own: ArrayView2<f32>) {
+        assert_eq!(shared.ncols() + own.ncols(), self.mean.len(), "width of the rows");
+        assert!(
+            own.nrows().is_multiple_of(shared.nrows().max(1)),
+            "a row of `shared` belongs to as many rows as another"
+        );
+        let n_agents = own.nrows() / shared.nrows().max(1);
+        for (index, own) in own.rows().into_iter().enumerate() {
+            self.add_row(shared.row(index / n_agents).into_iter().chain(own));
+        }
+    }
+
+    fn add_row<'a>(&mut self, row: impl Iterator<Item = &'a f32>) {
+        self.count += 1.0;
+        for ((x, mean), squares) in row.zip(&mut self.mean).zip(&mut self.squares) {
+            let distance = f64::from(*x) - *mean;
+            *mean += distance / self.count;
+            *squares += distance * (f64::from(*x) - *mean);
         }
     }
 
@@ -126,10 +147,18 @@ impl RunningMoments {
     ///
     /// # Panics
     /// If the width differs.
-    pub fn normalize(&self, mut rows: ArrayViewMut2<f32>) {
+    pub fn normalize(&self, rows: ArrayViewMut2<f32>) {
         assert_eq!(rows.ncols(), self.mean.len(), "width of the rows");
+        self.normalize_from(0, rows);
+    }
+
+    /// [`RunningMoments::normalize`] of rows that have only columns from `first` on.
+    ///
+    /// # Panics
+    /// If there are fewer columns.
+    pub fn normalize_from(&self, first: usize, mut rows: ArrayViewMut2<f32>) {
         for mut row in rows.rows_mut() {
-            for (column, x) in row.iter_mut().enumerate() {
+            for (column, x) in (first..).zip(row.iter_mut()) {
                 *x = (((f64::from(*x) - self.mean[column]) / self.deviation(column)) as f32)
                     .clamp(-Self::CLIP, Self::CLIP);
             }

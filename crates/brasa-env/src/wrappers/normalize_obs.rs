@@ -1,17 +1,17 @@
 //! Observations with mean 0 and variance 1.
 
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2};
 
 use super::RunningMoments;
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec};
 
 /// Subtracts the running mean and divides by the running standard deviation, shared by all environments.
 ///
-/// The moments belong to the policy, are saved with it, and do not change in evaluation.
+/// The moments belong to the policy, are saved with it, and do not change in evaluation. They are those of complete observations: numbers that
+/// agents share count for each of them.
 ///
 /// # Errors
-/// Every constructor returns [`EnvError::Space`] for observations with a shared part ([`EnvSpec::shared_width`]) and
-/// for observations that must not be normalized ([`EnvSpec::fixed_obs`]).
+/// Every constructor returns [`EnvError::Space`] for observations that must not be normalized ([`EnvSpec::fixed_obs`]).
 ///
 /// ```
 /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/walk.inc")); }
@@ -88,13 +88,14 @@ impl<B: EnvBatch> NormalizeObs<B> {
 impl<B> NormalizeObs<B> {
     fn observe(&mut self, out: &BatchSlabs) {
         if self.mode != Mode::Frozen {
-            self.moments.add(out.obs.view());
+            self.moments.add_shared(out.shared.view(), out.obs.view());
         }
     }
 
-    fn apply(&self, rows: ArrayViewMut2<f32>) {
+    fn apply(&self, shared: &mut Array2<f32>, own: &mut Array2<f32>) {
         if self.mode != Mode::Watch {
-            self.moments.normalize(rows);
+            self.moments.normalize_from(0, shared.view_mut());
+            self.moments.normalize_from(shared.ncols(), own.view_mut());
         }
     }
 }
@@ -118,15 +119,15 @@ impl<B: EnvBatch> super::Wrapper for NormalizeObs<B> {
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.inner.reset(seed, out)?;
         self.observe(out);
-        self.apply(out.obs.view_mut());
+        self.apply(&mut out.shared, &mut out.obs);
         Ok(())
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.inner.step(actions, out)?;
         self.observe(out);
-        self.apply(out.obs.view_mut());
-        self.apply(out.next_obs.view_mut());
+        self.apply(&mut out.shared, &mut out.obs);
+        self.apply(&mut out.next_shared, &mut out.next_obs);
         Ok(())
     }
 
@@ -134,7 +135,8 @@ impl<B: EnvBatch> super::Wrapper for NormalizeObs<B> {
         // The other rows of `obs` are already normalized: work on a copy and take only the new rows.
         let mut fresh = out.clone();
         self.inner.restart(env, &mut fresh)?;
-        self.apply(fresh.obs.view_mut());
+        self.apply(&mut fresh.shared, &mut fresh.obs);
+        out.shared.row_mut(env).assign(&fresh.shared.row(env));
         let n_agents = self.inner.n_agents();
         for row in env * n_agents..(env + 1) * n_agents {
             out.obs.row_mut(row).assign(&fresh.obs.row(row));

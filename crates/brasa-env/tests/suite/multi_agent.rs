@@ -4,7 +4,7 @@ use crate::common;
 
 use std::ops::Range;
 
-use brasa_env::wrappers::{EpisodeStats, JointObs, NormalizeObs, TimeLimit};
+use brasa_env::wrappers::{EpisodeStats, JointObs, NormalizeObs, RunningMoments, TimeLimit};
 use brasa_env::{
     BatchSlabs, Ending, EnvBatch, EnvError, EnvRng, EnvSpec, EnvVec, MaskSpec, MultiAgentEnv, Space, StepOut, Threaded,
     View, check_env,
@@ -202,42 +202,56 @@ fn normalization_inside_has_the_columns_of_actors() {
     let middle = EnvSpec { privileged: 0..1, shared_width: 1, ..one(2) };
     assert_eq!((middle.of_actors().shared_width, middle.of_actors().obs.names()), (0, vec!["y".to_owned()]));
 
-    // Shared numbers are not normalized, so here nothing is shared.
-    let alone = |envs| EnvVec::multi_agent(envs, |_| Alone(Orchard::new(3)));
-    let inside = |envs| JointObs::new(NormalizeObs::new(alone(envs)?)?);
+    let normalized = |envs| NormalizeObs::new(orchards(envs)?);
+    let inside = |envs| JointObs::new(normalized(envs)?);
     let mut batch = inside(0..2).expect("there are several agents");
     let last = episode_of(&mut batch, 5, 40).pop().expect("there are steps");
-    assert_eq!(batch.obs_moments().expect("they are kept").mean.len(), 1);
-    let mut own = NormalizeObs::new(alone(0..2).expect("there are orchards")).expect("it may be normalized");
+    assert_eq!(batch.obs_moments().expect("they are kept").mean.len(), 2);
+    let mut own = normalized(0..2).expect("it may be normalized");
     let expected = episode_of(&mut own, 5, 40).pop().expect("there are steps");
-    assert_eq!(last.obs, joint_rows(&expected.obs));
+    assert_eq!((last.obs, last.shared), (joint_rows(&expected.obs), expected.shared));
 }
 
-/// An orchard without its shared number.
-struct Alone(Orchard);
+/// `[n_rows, 2]`: complete observations.
+fn complete(shared: &Array2<f32>, own: &Array2<f32>) -> Array2<f32> {
+    Array2::from_shape_fn(
+        (own.nrows(), 2),
+        |(row, column)| {
+            if column == 0 { shared[[row / 3, 0]] } else { own[[row, 0]] }
+        },
+    )
+}
 
-impl MultiAgentEnv for Alone {
-    type State = (u32, Vec<f32>);
-
-    fn spec(&self) -> EnvSpec {
-        let obs = Space::named_box([("strength", 0.0, 10.0)]);
-        EnvSpec { obs, shared_width: 0, ..self.0.spec() }
+#[test]
+fn shared_numbers_are_normalized_as_if_each_agent_had_them() {
+    let limited = |envs| TimeLimit::new(orchards(envs)?, 7);
+    check_env(100, |envs| NormalizeObs::frozen(limited(envs)?, RunningMoments::new(2))).expect("the contract holds");
+    let mut own = limited(0..4).expect("the limit is above 0");
+    let mut batch = NormalizeObs::new(limited(0..4).expect("the limit is above 0")).expect("it may be normalized");
+    let (seen, expected) = (episode_of(&mut batch, 5, 40), episode_of(&mut own, 5, 40));
+    let mut moments = RunningMoments::new(2);
+    let close = |seen: &Array2<f32>, expected: Array2<f32>| {
+        assert!(seen.iter().zip(&expected).all(|(seen, expected)| (seen - expected).abs() < 1e-6));
+    };
+    for (step, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
+        let [mut obs, mut next] = [(&expected.shared, &expected.obs), (&expected.next_shared, &expected.next_obs)]
+            .map(|(shared, own)| complete(shared, own));
+        moments.add(obs.view());
+        moments.normalize(obs.view_mut());
+        moments.normalize(next.view_mut());
+        close(&complete(&seen.shared, &seen.obs), obs);
+        if step > 0 {
+            close(&complete(&seen.next_shared, &seen.next_obs), next);
+        }
     }
-
-    fn reset(&mut self, rng: &mut EnvRng, view: View<'_>) {
-        self.0.reset(rng, View { shared: &mut [0.0], ..view });
-    }
-
-    fn step(&mut self, actions: &[f32], rng: &mut EnvRng, next: View<'_>, out: StepOut<'_>) -> Ending {
-        self.0.step(actions, rng, View { shared: &mut [0.0], ..next }, out)
-    }
-
-    fn state(&self) -> Self::State {
-        self.0.state()
-    }
-
-    fn set_state(&mut self, state: Self::State) {
-        self.0.set_state(state);
+    assert_eq!(batch.obs_moments(), Some(&moments));
+    // A new episode in one environment leaves what the others see.
+    let mut slabs = seen.last().expect("there are steps").clone();
+    let before = complete(&slabs.shared, &slabs.obs);
+    batch.restart(2, &mut slabs).expect("nothing panics");
+    let after = complete(&slabs.shared, &slabs.obs);
+    for row in 0..12 {
+        assert_eq!(after.row(row) == before.row(row), row / 3 != 2, "row {row}");
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brasa_buffers::{Compact, Rollout, Transitions};
-use brasa_core::{Greedy, Obs, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs};
-use brasa_env::{EnvSpec, Extensions};
-use brasa_nn::{ActorCriticRole, Boxed, CriticsRole, Persist, Role, TeamValueRole, ValueRole};
+use brasa_core::{ActorCritic, Greedy, Obs, OffPolicyLearner, OnPolicyLearner, Policy, RandomWarmup, TeamObs};
+use brasa_env::{EnvSpec, Extensions, field};
+use brasa_nn::{ActorCriticRole, Boxed, CriticsRole, Persist, Role, TeamActorCriticRole, TeamValueRole, ValueRole};
 use brasa_train::{Checkpoint, Footprint, OffPolicy, OffPolicyConfig, OnPolicy, restore_policy};
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
@@ -381,14 +381,32 @@ impl Algorithms {
         E: std::fmt::Display + 'static,
     {
         let new = Arc::new(new);
-        self.plan(name, move |name, sections| {
-            let (config, network): (C, NetworkPlan<ActorCriticRole>) = (sections.config(name)?, sections.network()?);
-            let (new, of_learner, section) = (new.clone(), network.clone(), name.to_owned());
-            let learner = move |context: &Context<'_>| {
-                let network = of_learner.build(&context.network(0))?;
-                new(network, config.clone(), context.seed()).map_err(ExperimentError::in_section(&section))
-            };
-            Ok(Box::new(RolloutPlan { name: name.to_owned(), learner: Box::new(learner), network }))
+        self.plan(name, move |name, sections| rollout_plan(name, sections, new.clone()));
+    }
+
+    /// [`Algorithms::on_policy`] with a second constructor, for a team whose agents share a part of their observations. Both take network, settings
+    /// and seed.
+    pub fn on_policy_with_teams<C, L, T, E>(
+        &mut self,
+        name: &str,
+        of_rows: impl Fn(Boxed<ActorCriticRole>, C, u64) -> Result<L, E> + Send + Sync + 'static,
+        of_team: impl Fn(Boxed<TeamActorCriticRole>, C, u64) -> Result<T, E> + Send + Sync + 'static,
+    ) where
+        C: Settings,
+        L: RolloutLearner,
+        T: RolloutLearner<TeamActorCriticRole>,
+        E: std::fmt::Display + 'static,
+    {
+        let (of_rows, of_team) = (Arc::new(of_rows), Arc::new(of_team));
+        self.plan(name, move |name, sections| match sections.prefers::<ActorCriticRole, TeamActorCriticRole>()? {
+            true => {
+                let rule = "must be empty for the network of a team, whose own settings have this meaning";
+                let policies = format!("{:?}", sections.policies);
+                field::rule(sections.policies.is_empty(), "train.policies", rule, policies)
+                    .map_err(ExperimentError::input)?;
+                rollout_plan(name, sections, of_team.clone())
+            }
+            false => rollout_plan(name, sections, of_rows.clone()),
         });
     }
 
@@ -478,7 +496,7 @@ impl Algorithms {
 pub trait Settings: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static {}
 impl<C: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static> Settings for C {}
 
-/// An on-policy learner that experiments can run.
+/// An on-policy learner that experiments can run, with networks of the role `R`.
 ///
 /// ```
 /// # mod program { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/program.inc")); }
@@ -499,12 +517,15 @@ impl<C: Serialize + DeserializeOwned + Default + Clone + Send + Sync + 'static> 
 /// assert_eq!(n_steps(&learner), 128);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait RolloutLearner:
-    OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + Send + 'static
+pub trait RolloutLearner<R: Role<Object: ActorCritic> = ActorCriticRole>:
+    OnPolicyLearner<Batch = Rollout<<R::Object as Policy>::Obs, Tensor<2>>, Policy = Boxed<R>> + Persist + Send + 'static
 {
 }
-impl<L> RolloutLearner for L where
-    L: OnPolicyLearner<Batch = Rollout<Obs, Tensor<2>>, Policy = Boxed<ActorCriticRole>> + Persist + Send + 'static
+impl<R: Role<Object: ActorCritic>, L> RolloutLearner<R> for L where
+    L: OnPolicyLearner<Batch = Rollout<<R::Object as Policy>::Obs, Tensor<2>>, Policy = Boxed<R>>
+        + Persist
+        + Send
+        + 'static
 {
 }
 
@@ -579,33 +600,56 @@ where
 }
 
 /// See [`Algorithms::on_policy`].
-struct RolloutPlan<L> {
+struct RolloutPlan<R: Role, L> {
     name: String,
     learner: Box<NewLearner<L>>,
-    network: NetworkPlan<ActorCriticRole>,
+    network: NetworkPlan<R>,
 }
 
-impl<L> RolloutPlan<L> {
+/// The plan of an algorithm that learns from rollouts.
+fn rollout_plan<R, C, L, E>(
+    name: &str,
+    sections: &mut Sections<'_>,
+    new: Arc<impl Fn(Boxed<R>, C, u64) -> Result<L, E> + Send + Sync + 'static>,
+) -> Result<Box<dyn Plan>, ExperimentError>
+where
+    R: Role<Object: ActorCritic<Obs: ExperimentObs, Action = Tensor<2>>>,
+    C: Settings,
+    L: RolloutLearner<R>,
+    E: std::fmt::Display + 'static,
+{
+    let (config, network): (C, NetworkPlan<R>) = (sections.config(name)?, sections.network()?);
+    let (of_learner, section) = (network.clone(), name.to_owned());
+    let learner = move |context: &Context<'_>| {
+        let network = of_learner.build(&context.network(0))?;
+        new(network, config.clone(), context.seed()).map_err(ExperimentError::in_section(&section))
+    };
+    Ok(Box::new(RolloutPlan { name: name.to_owned(), learner: Box::new(learner), network }))
+}
+
+impl<R: Role, L> RolloutPlan<R, L> {
     /// Adapts policies to other scenarios of the same kind.
     fn adapting(
         &self,
-    ) -> impl Fn(&Boxed<ActorCriticRole>, &PolicyContext<'_>) -> Result<Boxed<ActorCriticRole>, ExperimentError>
-    + Send
-    + Sync
-    + 'static {
+    ) -> impl Fn(&Boxed<R>, &PolicyContext<'_>) -> Result<Boxed<R>, ExperimentError> + Send + Sync + use<R, L> {
         let adapt = self.network.adapter();
         move |network, context| adapt(network, &context.network())
     }
 }
 
-impl<L: RolloutLearner> Plan for RolloutPlan<L> {
+impl<R, L> Plan for RolloutPlan<R, L>
+where
+    R: Role<Object: ActorCritic<Obs: ExperimentObs, Action = Tensor<2>>>,
+    L: RolloutLearner<R>,
+{
     fn replays(&self) -> bool {
         false
     }
 
     fn start(&self, context: Context<'_>) -> Result<Session, ExperimentError> {
         let learner = context.recorded((self.learner)(&context)?);
-        let training = OnPolicy::new(context.envs::<Obs>(learner.gamma())?, learner, context.run)?;
+        let training =
+            OnPolicy::new(context.envs::<<R::Object as Policy>::Obs>(learner.gamma())?, learner, context.run)?;
         let training = training.pipelined(context.is_pipelined());
         Ok(Session::new(training, context.spec, self.adapting()))
     }
@@ -613,7 +657,7 @@ impl<L: RolloutLearner> Plan for RolloutPlan<L> {
     fn footprint(&self, context: &Context<'_>) -> Result<Option<Footprint>, ExperimentError> {
         let learner = || Ok(context.recorded((self.learner)(context)?));
         let gamma = (self.learner)(context)?.gamma();
-        let envs = |n| context.envs_of::<Obs>(n, gamma);
+        let envs = |n| context.envs_of::<<R::Object as Policy>::Obs>(n, gamma);
         OnPolicy::footprint(envs, learner, context.n_envs(), context.run)
     }
 

@@ -20,8 +20,9 @@ use brasa_nn::{
     CriticsRole, DeterministicActor, DeterministicActorConfig, DeterministicActorRole, MlpActorCritic, MlpCritics,
     MlpCriticsConfig, NnError, PairActorCritic, PairActorCriticConfig, PairQNetwork, PairQNetworkConfig, PairSpec,
     QNetwork, QNetworkConfig, RecurrentActorCritic, RecurrentActorCriticConfig, RecurrentQNetwork,
-    RecurrentQNetworkConfig, SquashedActor, SquashedActorConfig, StochasticActorRole, TeamQNetwork, TeamQNetworkConfig,
-    TeamValueRole, ValueRole, WindowActorCritic, WindowActorCriticConfig,
+    RecurrentQNetworkConfig, SquashedActor, SquashedActorConfig, StochasticActorRole, TeamActorCritic,
+    TeamActorCriticConfig, TeamActorCriticRole, TeamQNetwork, TeamQNetworkConfig, TeamValueRole, ValueRole,
+    WindowActorCritic, WindowActorCriticConfig,
 };
 use burn::tensor::Device;
 
@@ -40,9 +41,9 @@ pub fn algorithms() -> Registry {
     let mut registry = Registry::default();
     let algorithms = registry.algorithms();
     #[cfg(feature = "ppo")]
-    algorithms.on_policy("ppo", brasa_ppo::Ppo::new);
+    algorithms.on_policy_with_teams("ppo", brasa_ppo::Ppo::new, brasa_ppo::Ppo::new);
     #[cfg(feature = "a2c")]
-    algorithms.on_policy("a2c", brasa_a2c::A2c::new);
+    algorithms.on_policy_with_teams("a2c", brasa_a2c::A2c::new, brasa_a2c::A2c::new);
     #[cfg(feature = "sac")]
     algorithms.actor_and_critics::<StochasticActorRole, _, _, _>("sac", brasa_sac::Sac::new);
     #[cfg(feature = "td3")]
@@ -95,6 +96,10 @@ fn networks(registry: &mut Registry) {
         "pair_network",
         "Actor and critic of PPO and A2C for actions that are pairs, such as station and channel",
     );
+    registry.settings::<TeamActorCriticConfig>(
+        "team_network",
+        "Actors and critics of PPO and A2C for a team: what agents share is stored and computed once",
+    );
     registry.settings::<CnnActorCriticConfig>("cnn_network", "Actor and critic of PPO and A2C on images: convolutions");
     registry.settings::<CnnQNetworkConfig>("cnn_q_network", "Values of DQN for images: convolutions");
     #[cfg(feature = "gat")]
@@ -124,6 +129,9 @@ fn networks(registry: &mut Registry) {
     }));
     registry.network(NetworkKind::<ActorCriticRole>::new("window_network", |config, cx| {
         WindowActorCritic::new(config, &cx.spec.obs, &cx.spec.action, cx.device, &mut cx.rng())
+    }));
+    registry.network(NetworkKind::<TeamActorCriticRole>::new("team_network", |config, cx| {
+        TeamActorCritic::new(config, cx.spec, cx.device, &mut cx.rng())
     }));
     // The default for images that its default convolutions fit.
     let images = |spec: &EnvSpec, _: &Extensions| match spec.obs.shape() {
@@ -302,7 +310,13 @@ mod classic {
         ] {
             registry.settings::<NoSettings>(&format!("scenario.{name}"), about);
         }
-        registry.scenario(ScenarioEntry::new("simple-spread", Spread::new));
+        let spread = ScenarioEntry::new("simple-spread", Spread::new);
+        #[cfg(feature = "tensor")]
+        let spread = spread.tensor(|spread: &Spread, device| {
+            let (tensors, steps) = spread.tensors(device);
+            Ok::<_, Infallible>((tensors, Some(steps)))
+        });
+        registry.scenario(spread);
         registry
             .settings::<SpreadConfig>("scenario.simple-spread", "MPE's Simple Spread: agents cover landmarks together");
         registry.rules("scenario.simple-spread", || drop(SpreadConfig::default().validate()));

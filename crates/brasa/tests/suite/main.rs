@@ -30,6 +30,8 @@ mod separate_policies;
 mod shards;
 mod td3;
 mod team;
+#[cfg(feature = "experiment")]
+mod team_policies;
 mod tensor_env;
 #[cfg(feature = "energy")]
 mod tensor_iquitos;

@@ -157,6 +157,8 @@ struct Own {
 }
 
 impl ActorCriticModule for Own {
+    type Obs = Obs;
+
     fn forward(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
         let state = Tensor::zeros([obs.values.dims()[0], 12], &obs.values.device());
         let (outputs, values, _) = self.step(obs, state);
