@@ -5,10 +5,11 @@ use std::path::Path;
 
 use brasa::buffers::{ReplayConfig, Transitions};
 use brasa::contracts::{
-    ActionValues, HostEnv, Learner, OffPolicyLearner, Policy, Progress, RandomWarmup, Schedule, TeamObs, VecEnv,
+    ActionValues, Explore, HostEnv, Learner, NoiseDistribution, NoiseSpec, OffPolicyLearner, Policy, PolicyController,
+    PolicyState, Progress, RandomWarmup, Schedule, TeamObs, VecEnv,
 };
 use brasa::dqn::{Dqn, DqnConfig, EpsilonGreedy, GreedyRamp};
-use brasa::env::wrappers::{EpisodeStats, TimeLimit};
+use brasa::env::wrappers::{EpisodeStats, NormalizeObs, TimeLimit};
 use brasa::env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Space, check_env, named_rng};
 use brasa::nn::{ParamsError, Persist, Saved, Sharing, TeamQNetwork, TeamQNetworkConfig};
 use brasa::train::{OffPolicy, OffPolicyConfig, Run, TrainError, Training};
@@ -350,8 +351,51 @@ fn flat_and_compact_observations_tell_the_same() {
     assert_eq!(a.rows().into_data(), b.values.into_data());
     let network = learner(&compact, Sharing::All, DqnConfig::default()).online().valid();
     let policy = EpsilonGreedy::greedy(network);
-    let action = policy.act(a, brasa::contracts::Explore::Greedy).0;
+    let action = policy.act(a, Explore::Greedy).0;
     assert_eq!(action.dims(), [6, 1]);
     let (a, b) = (compact.step(action.clone()).expect("it steps"), flat.step(action).expect("it steps"));
     assert_eq!(a.next_obs().rows().into_data(), b.next_obs().values.into_data());
+}
+
+/// Acts by the second number that it sees.
+struct Second;
+
+impl Policy for Second {
+    type Obs = TeamObs;
+    type Action = Tensor<2>;
+    type Extra = ();
+
+    fn noise(&self) -> NoiseSpec {
+        NoiseSpec { width: 0, distribution: NoiseDistribution::Normal, resample_every: 1 }
+    }
+
+    fn act(&self, obs: TeamObs, _: Explore) -> (Tensor<2>, ()) {
+        let rows = obs.rows();
+        (rows.clone().slice([0..rows.dims()[0], 1..2]), ())
+    }
+
+    fn to_env(&self, action: Tensor<2>) -> Tensor<2> {
+        action
+    }
+}
+
+#[test]
+fn shared_numbers_are_normalized_for_policies_too() {
+    let bits = || TimeLimit::new(Bits::new(0..3).expect("there is one"), 10).expect("the limit is above 0");
+    let mut normalized = NormalizeObs::new(bits()).expect("they have no fixed range");
+    let mut plain = bits();
+    let [mut seen, mut raw] = [normalized.spec(), plain.spec()].map(BatchSlabs::new);
+    normalized.reset(0, &mut seen).expect("it starts");
+    plain.reset(0, &mut raw).expect("it starts");
+    for step in 0..25 {
+        let actions = ndarray::Array2::from_shape_fn((6, 1), |(row, _)| ((row + step) % 2) as f32);
+        normalized.step(actions.view(), &mut seen).expect("it steps");
+        plain.step(actions.view(), &mut raw).expect("it steps");
+        let controller = PolicyController::new(Second, plain.spec(), normalized.obs_moments().cloned(), &device());
+        let actions = controller.decide(&raw, &mut PolicyState::default());
+        for (row, action) in actions.iter().enumerate() {
+            assert!((action - seen.shared[[row / 2, 1]]).abs() < 1e-6, "step {step}, row {row}");
+        }
+    }
+    assert_ne!(seen.shared, raw.shared);
 }
