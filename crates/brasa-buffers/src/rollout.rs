@@ -454,12 +454,12 @@ pub(crate) fn values_of<O: Rows>(
     if n <= MOST_VALUED_ROWS {
         return value_of(obs.clone(), &nothing);
     }
-    let most = (MOST_VALUED_ROWS / n_agents).max(1) * n_agents;
+    let (n_envs, most) = (n / n_agents, (MOST_VALUED_ROWS / n_agents).max(1));
     let part = |first: usize| {
-        let end = (first + most).min(n) as i64;
-        value_of(obs.select(Tensor::arange(first as i64..end, device)), &nothing)
+        let end = (first + most).min(n_envs) as i64;
+        value_of(obs.select_envs(Tensor::arange(first as i64..end, device), n_agents), &nothing)
     };
-    Tensor::cat((0..n).step_by(most).map(part).collect(), 0)
+    Tensor::cat((0..n_envs).step_by(most).map(part).collect(), 0)
 }
 
 /// Flags of rows whose episode begins, from those of rows whose episode ends, of `rows` rows per step.

@@ -54,8 +54,8 @@ impl Default for TeamActorCriticConfig {
     }
 }
 
-/// MLPs on [`TeamObs`]: a policy and a value for each agent. What all agents see alike is computed once, and agents with own weights are one
-/// batched product. Critics may be central ([`EnvSpec::privileged`]).
+/// MLPs on [`TeamObs`]: a policy and a value for each agent. Agents with own weights are one batched product, which reads once what all agents
+/// see alike. Critics may be central ([`EnvSpec::privileged`]).
 ///
 /// The weights are orthogonal with gain sqrt(2), 0.01 for the last layer of the actors and 1 for that of the critics.
 ///

@@ -63,8 +63,8 @@ impl RunningMoments {
         }
     }
 
-    /// Adds all rows of `own`, `[n, width - shared width]`, each behind its row of `shared`: a row of this belongs to as many rows of `own` as
-    /// there are of these for each.
+    /// Adds complete observations of agents: row `i` of `own`, `[n_envs * n_agents, own width]`, behind row `i / n_agents` of `shared`,
+    /// `[n_envs, shared width]`.
     ///
     /// # Panics
     /// If the widths differ, or the number of rows of `shared` does not divide that of `own`.

@@ -384,8 +384,8 @@ impl Algorithms {
         self.plan(name, move |name, sections| rollout_plan(name, sections, new.clone()));
     }
 
-    /// [`Algorithms::on_policy`] with a second constructor, for a team whose agents share a part of their observations. Both take network, settings
-    /// and seed.
+    /// [`Algorithms::on_policy`] with a second constructor, for networks that compute all agents of a team together. Both take network, settings and
+    /// seed.
     pub fn on_policy_with_teams<C, L, T, E>(
         &mut self,
         name: &str,

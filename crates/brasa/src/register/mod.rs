@@ -98,7 +98,7 @@ fn networks(registry: &mut Registry) {
     );
     registry.settings::<TeamActorCriticConfig>(
         "team_network",
-        "Actors and critics of PPO and A2C for a team: what agents share is stored and computed once",
+        "Actors and critics of PPO and A2C for a team: what agents share is stored once",
     );
     registry.settings::<CnnActorCriticConfig>("cnn_network", "Actor and critic of PPO and A2C on images: convolutions");
     registry.settings::<CnnQNetworkConfig>("cnn_q_network", "Values of DQN for images: convolutions");

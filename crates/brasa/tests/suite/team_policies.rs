@@ -76,8 +76,9 @@ fn compare<B: EnvBatch + 'static>(batch: impl Fn() -> B) {
     let separate = apart(&network, rows.spec());
     let mut batched = OnPolicy::new(agents, ppo(network), run).expect("it starts");
     let mut one_by_one = OnPolicy::new(rows, ppo(separate), run).expect("it starts");
-    let mut moved = 0.0;
+    let (mut moved, mut n_rollouts) = (0.0, 0);
     while !batched.is_done() {
+        n_rollouts += 1;
         let before = batched.learner().trainable().plain().clone();
         batched.iterate().expect("it goes on");
         one_by_one.iterate().expect("it goes on");
@@ -91,6 +92,7 @@ fn compare<B: EnvBatch + 'static>(batch: impl Fn() -> B) {
             }
         }
     }
+    assert_eq!(n_rollouts, 6);
     assert!(moved > 1e-3, "the weights move by {moved}");
 }
 
@@ -179,7 +181,7 @@ fn runs_of_teams_are_trained_evaluated_continued_and_loaded() {
 }
 
 #[test]
-fn networks_of_teams_take_no_other_setting_for_the_same() {
+fn networks_of_teams_have_one_setting_for_what_agents_share() {
     let registry = brasa::registry();
     let text = "[scenario.simple-spread]\n[ppo]\n[team_network]\n";
     let expected =
