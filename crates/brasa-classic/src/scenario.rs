@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brasa_env::wrappers::TimeLimit;
+use brasa_env::wrappers::{PreviousAction, TimeLimit};
 use brasa_env::{
     Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, EpisodeData, Evaluation, Outcome, RandomController,
     RenderedBatch, RenderedEnv, Scenario, Shown, Split, Who, evaluate_by_playing, find_baseline,
@@ -42,6 +42,7 @@ pub struct Classic<E> {
     /// A proven upper bound of the return, if any.
     bound: Option<f64>,
     drawing: Option<Drawing>,
+    previous_action: bool,
 }
 
 impl<E> std::fmt::Debug for Classic<E> {
@@ -57,7 +58,7 @@ impl<E> std::fmt::Debug for Classic<E> {
 impl<E: Env> Classic<E> {
     /// Environments constructed by `make`, with episodes of at most `time_limit` steps; `random` is the only baseline.
     pub fn new(make: impl Fn() -> E + Send + Sync + 'static, time_limit: u32) -> Self {
-        Self { make: Arc::new(make), time_limit, rule: None, bound: None, drawing: None }
+        Self { make: Arc::new(make), time_limit, rule: None, bound: None, drawing: None, previous_action: false }
     }
 
     /// Steps after which an episode is truncated.
@@ -65,7 +66,23 @@ impl<E: Env> Classic<E> {
         self.time_limit
     }
 
-    /// The environments with the global indices `envs`; the index addresses the random numbers.
+    /// The same task; observations end with the latest action if `is_seen` ([`PreviousAction`]).
+    ///
+    /// ```
+    /// use brasa_classic::Classic;
+    /// use brasa_env::{EnvBatch, Scenario, Split};
+    ///
+    /// let task = Classic::pendulum_no_velocity().with_previous_action(true);
+    /// let names = task.envs(Split::Train, 0..1)?.spec().obs.names();
+    /// assert_eq!(names.last().map(String::as_str), Some("previous:torque_nm"));
+    /// # Ok::<(), brasa_env::EnvError>(())
+    /// ```
+    #[must_use]
+    pub fn with_previous_action(self, is_seen: bool) -> Self {
+        Self { previous_action: is_seen, ..self }
+    }
+
+    /// The environments with the global indices `envs`, without [`Classic::with_previous_action`]; the index addresses the random numbers.
     ///
     /// # Errors
     /// [`EnvError::Argument`] for an empty range or a time limit of 0.
@@ -73,7 +90,7 @@ impl<E: Env> Classic<E> {
         TimeLimit::new(EnvVec::new(envs, |_| (self.make)())?, self.time_limit)
     }
 
-    fn with_rule(self, rule: Baseline) -> Self {
+    pub(crate) fn with_rule(self, rule: Baseline) -> Self {
         Self { rule: Some(rule), ..self }
     }
 
@@ -86,7 +103,7 @@ impl<E: Env> Classic<E> {
     }
 }
 
-fn rule() -> Baseline {
+pub(crate) fn rule() -> Baseline {
     Baseline::new(RULE, BaselineKind::Heuristic)
 }
 
@@ -172,7 +189,8 @@ impl Classic<MountainCarContinuousNoVelocity> {
 
 impl<E: Env> Scenario for Classic<E> {
     fn envs(&self, _: Split, envs: Range<usize>) -> Result<Box<dyn EnvBatch>, EnvError> {
-        Ok(Box::new(self.batch(envs)?))
+        let batch = self.batch(envs)?;
+        Ok(if self.previous_action { Box::new(PreviousAction::new(batch)?) } else { Box::new(batch) })
     }
 
     /// Every episode starts in a random state.
@@ -189,7 +207,7 @@ impl<E: Env> Scenario for Classic<E> {
     fn rendered(&self, env: usize) -> Result<Option<Box<dyn RenderedEnv>>, EnvError> {
         let Some(drawing) = self.drawing else { return Ok(None) };
         let draw = move |shown: &Shown<'_>| drawing.frame(shown);
-        Ok(Some(Box::new(RenderedBatch::new(self.batch(env..env + 1)?, drawing.frame_secs, draw)?)))
+        Ok(Some(Box::new(RenderedBatch::new(self.envs(Split::Evaluation, env..env + 1)?, drawing.frame_secs, draw)?)))
     }
 
     /// As the default, except for `random`, which has its own random stream in each episode, and `bound`, whose only

@@ -237,6 +237,34 @@ impl EnvSpec {
         Ok(Self { obs: Space::Box(joint), privileged, ..self.clone() })
     }
 
+    /// A copy whose observations end with the latest action, as [`crate::wrappers::PreviousAction`] gives them: a column for each action of a choice,
+    /// then the numbers of a box.
+    ///
+    /// # Errors
+    /// [`EnvError::Space`] for observations that are choices, bytes or have a shape.
+    pub fn with_previous_action(&self) -> Result<Self, EnvError> {
+        let fail = |rule: &str| Err(EnvError::Space { rule: rule.into() });
+        let Space::Box(space) = &self.obs else { return fail("an action cannot follow observations that are choices") };
+        if space.bytes || !space.shape.is_empty() {
+            return fail("an action cannot follow observations of bytes or with a shape");
+        }
+        let mut obs = space.clone();
+        let names = self.action.names();
+        let (choices, numbers) = names.split_at(self.action.heads().len());
+        for (name, n) in choices.iter().zip(self.action.heads()) {
+            obs.names.extend((0..*n).map(|option| format!("previous:{name}_{option}")));
+            obs.low.extend(std::iter::repeat_n(0.0, *n));
+            obs.high.extend(std::iter::repeat_n(1.0, *n));
+        }
+        if let Some(bounds) = self.action.numbers() {
+            obs.names.extend(numbers.iter().map(|name| format!("previous:{name}")));
+            // 0 stands for the first step.
+            obs.low.extend(bounds.low.iter().map(|low| low.min(0.0)));
+            obs.high.extend(bounds.high.iter().map(|high| high.max(0.0)));
+        }
+        Ok(Self { obs: Space::Box(obs), ..self.clone() })
+    }
+
     /// A copy with the observations of actors: without [`EnvSpec::privileged`].
     pub fn of_actors(&self) -> Self {
         let Space::Box(space) = &self.obs else { return self.clone() };

@@ -1,6 +1,7 @@
 //! Tasks of POPGym, which need memory.
 
 mod cards;
+mod filter;
 mod position_only;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,8 @@ pub use cards::{CardGame, CardState};
 pub use position_only::PositionOnlyCartPole;
 
 use crate::Classic;
+use crate::scenario::rule;
+use filter::CartPoleFilter;
 
 /// Settings of a task of POPGym.
 ///
@@ -24,6 +27,8 @@ use crate::Classic;
 pub struct PopgymConfig {
     /// Length of an episode and what must be remembered: `easy`, the default, `medium` or `hard`.
     pub difficulty: Difficulty,
+    /// Whether observations end with the latest action, as in the results of POPGym; default false.
+    pub previous_action: bool,
 }
 
 /// The difficulty of a task of POPGym.
@@ -101,7 +106,8 @@ impl Classic<PositionOnlyCartPole> {
     }
 
     fn positions(cart_pole: PositionOnlyCartPole) -> Self {
-        let steps = cart_pole.n_steps();
-        Self::new(move || cart_pole.clone(), steps).with_bound(1.0)
+        let (steps, noise) = (cart_pole.n_steps(), cart_pole.noise());
+        let filter = rule().by(move || Box::new(CartPoleFilter::new(noise)));
+        Self::new(move || cart_pole.clone(), steps).with_rule(filter).with_bound(1.0)
     }
 }

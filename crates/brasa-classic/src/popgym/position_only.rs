@@ -9,7 +9,7 @@ use super::Difficulty;
 use crate::CartPole;
 
 /// Columns of CartPole's observation that are seen: place and angle.
-const SEEN: [usize; 2] = [0, 2];
+pub(super) const SEEN: [usize; 2] = [0, 2];
 
 /// POPGym's `PositionOnlyCartPole` and `NoisyPositionOnlyCartPole` (Morad et al. 2023, arXiv 2303.01859): CartPole that observes its place and
 /// its angle. Every step has a share of 1 as its reward, so a pole that stands until the time limit has a return of 1.
@@ -56,6 +56,11 @@ impl PositionOnlyCartPole {
     /// The time limit.
     pub fn n_steps(&self) -> u32 {
         self.steps
+    }
+
+    /// Standard deviation of the noise.
+    pub(super) fn noise(&self) -> f32 {
+        self.noise
     }
 
     fn observe(&self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {

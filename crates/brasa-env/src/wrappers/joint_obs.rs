@@ -2,6 +2,7 @@
 
 use ndarray::{Array2, ArrayView2, s};
 
+use super::inner_slabs::InnerSlabs;
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec};
 
 /// Puts the observations of the other agents of an environment before those of each agent, for critics alone ([`EnvSpec::privileged`]).
@@ -45,9 +46,7 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec};
 pub struct JointObs<B> {
     inner: B,
     spec: EnvSpec,
-    /// `[n_rows, own width]`: what the agents see, as the inner batch writes it.
-    obs: Array2<f32>,
-    next_obs: Array2<f32>,
+    slabs: InnerSlabs,
 }
 
 impl<B: EnvBatch> JointObs<B> {
@@ -57,25 +56,7 @@ impl<B: EnvBatch> JointObs<B> {
     /// See [`EnvSpec::joint`].
     pub fn new(inner: B) -> Result<Self, EnvError> {
         let spec = inner.spec().joint()?;
-        let BatchSlabs { obs, next_obs, .. } = BatchSlabs::new(inner.spec());
-        Ok(Self { inner, spec, obs, next_obs })
-    }
-
-    /// Calls the inner batch with slabs of its widths.
-    fn inside(
-        &mut self,
-        out: &mut BatchSlabs,
-        call: impl FnOnce(&mut B, &mut BatchSlabs) -> Result<(), EnvError>,
-    ) -> Result<(), EnvError> {
-        let Self { inner, obs, next_obs, .. } = self;
-        let mut swap = |out: &mut BatchSlabs| {
-            std::mem::swap(obs, &mut out.obs);
-            std::mem::swap(next_obs, &mut out.next_obs);
-        };
-        swap(out);
-        let called = call(inner, out);
-        swap(out);
-        called
+        Ok(Self { slabs: InnerSlabs::new(&inner), inner, spec })
     }
 }
 
@@ -111,25 +92,25 @@ impl<B: EnvBatch> super::Wrapper for JointObs<B> {
     }
 
     fn reset(&mut self, seed: u64, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        self.inside(out, |inner, out| inner.reset(seed, out))?;
-        join(&self.obs, self.spec.n_agents, 0..self.spec.n_envs, &mut out.obs);
+        self.slabs.inside(out, |out| self.inner.reset(seed, out))?;
+        join(&self.slabs.obs, self.spec.n_agents, 0..self.spec.n_envs, &mut out.obs);
         Ok(())
     }
 
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        self.inside(out, |inner, out| inner.step(actions, out))?;
+        self.slabs.inside(out, |out| self.inner.step(actions, out))?;
         let envs = 0..self.spec.n_envs;
-        join(&self.obs, self.spec.n_agents, envs.clone(), &mut out.obs);
+        join(&self.slabs.obs, self.spec.n_agents, envs.clone(), &mut out.obs);
         match out.any_episode_end() {
-            true => join(&self.next_obs, self.spec.n_agents, envs, &mut out.next_obs),
+            true => join(&self.slabs.next_obs, self.spec.n_agents, envs, &mut out.next_obs),
             false => out.next_obs.assign(&out.obs),
         }
         Ok(())
     }
 
     fn restart(&mut self, env: usize, out: &mut BatchSlabs) -> Result<(), EnvError> {
-        self.inside(out, |inner, out| inner.restart(env, out))?;
-        join(&self.obs, self.spec.n_agents, env..env + 1, &mut out.obs);
+        self.slabs.inside(out, |out| self.inner.restart(env, out))?;
+        join(&self.slabs.obs, self.spec.n_agents, env..env + 1, &mut out.obs);
         Ok(())
     }
 

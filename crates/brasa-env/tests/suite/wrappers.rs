@@ -2,9 +2,12 @@
 
 use crate::common;
 
-use brasa_env::wrappers::{EpisodeStats, NormalizeObs, RunningMoments, ScaleReward, ShapeReward, TimeLimit};
-use brasa_env::{BatchSlabs, EnvBatch, EnvError, Episode, Executor, execute};
+use brasa_env::wrappers::{
+    EpisodeStats, NormalizeObs, PreviousAction, RunningMoments, ScaleReward, ShapeReward, TimeLimit,
+};
+use brasa_env::{BatchSlabs, BoxSpace, EnvBatch, EnvError, EnvSpec, Episode, Executor, Space, check_env, execute};
 use common::{Clock, Walk, clocks, episode_of, play, walks};
+use ndarray::Array2;
 use proptest::prelude::*;
 
 fn drained<B: EnvBatch + ?Sized>(batch: &mut B) -> Vec<Episode> {
@@ -57,6 +60,69 @@ fn a_restart_starts_the_count_again() {
     let cuts: Vec<_> = play(&mut batch, &mut slabs, 3, 5).iter().map(|slabs| slabs.truncated.to_vec()).collect();
     assert_eq!(cuts[1], [false, true]);
     assert_eq!(cuts[4], [true, false]);
+}
+
+#[test]
+fn observations_end_with_the_latest_action() {
+    let limited = |envs| TimeLimit::new(walks(envs)?, 9);
+    let seeing = |envs| PreviousAction::new(limited(envs)?);
+    check_env(200, seeing).expect("the contract holds");
+    let mut batch = seeing(0..3).expect("observations are a box");
+    let names = ["position", "steps"].into_iter().map(str::to_owned);
+    let taken = [(0, 3), (1, 2)]
+        .into_iter()
+        .flat_map(|(choice, n)| (0..n).map(move |option| format!("previous:choice_{choice}_{option}")));
+    assert_eq!(batch.spec().obs.names(), names.chain(taken).collect::<Vec<_>>());
+
+    // All else is as without the wrapper.
+    let (mut own, mut slabs) = (limited(0..3).expect("the limit is above 0"), BatchSlabs::new(batch.spec()));
+    let mut expected = BatchSlabs::new(own.spec());
+    batch.reset(6, &mut slabs).expect("the environments start");
+    own.reset(6, &mut expected).expect("the environments start");
+    let (mut n_ends, mut n_cut) = (0, 0);
+    for step in 0..60 {
+        let actions = Array2::from_shape_fn((3, 2), |(row, choice)| ((step / 7 + row) % (3 - choice)) as f32);
+        batch.step(actions.view(), &mut slabs).expect("nothing panics");
+        own.step(actions.view(), &mut expected).expect("nothing panics");
+        for row in 0..3 {
+            let wide = |seen: &Array2<f32>, is_first: bool| {
+                let taken = (0..5).map(|column| {
+                    let (choice, option) = if column < 3 { (0, column) } else { (1, column - 3) };
+                    f32::from(u8::from(!is_first && actions[[row, choice]] == option as f32))
+                });
+                seen.row(row).iter().copied().chain(taken).collect::<Vec<_>>()
+            };
+            let is_first = expected.episode_end(row);
+            assert_eq!(slabs.next_obs.row(row).to_vec(), wide(&expected.next_obs, false), "step {step}");
+            assert_eq!(slabs.obs.row(row).to_vec(), wide(&expected.obs, is_first), "step {step}");
+            n_ends += usize::from(is_first);
+            n_cut += usize::from(expected.truncated[row]);
+        }
+        let (obs, next_obs) = (slabs.obs.clone(), slabs.next_obs.clone());
+        assert!(slabs == BatchSlabs { obs, next_obs, ..expected.clone() }, "step {step}");
+    }
+    assert!(n_ends > n_cut && n_cut > 0, "both kinds of ends are needed: {n_cut} of {n_ends}");
+    batch.restart(1, &mut slabs).expect("nothing panics");
+    let none = |row: usize| slabs.obs.row(row).iter().skip(2).all(|x| *x == 0.0);
+    assert_eq!([0, 1, 2].map(none), [0, 1, 2].map(|row| row == 1 || expected.episode_end(row)));
+}
+
+#[test]
+fn numbers_of_the_latest_action_keep_their_names_and_bounds() {
+    let power = BoxSpace { low: vec![0.5], high: vec![2.0], names: vec!["power_kw".into()], ..BoxSpace::default() };
+    let action = Space::Hybrid { heads: vec![2], numbers: power };
+    let spec = EnvSpec::new(Space::uniform_box(-1.0, 1.0, ["x"]), action, 1);
+    let Space::Box(obs) = spec.with_previous_action().expect("it is a box").obs else { unreachable!("it is a box") };
+    assert_eq!(obs.names, ["x", "previous:action_0", "previous:action_1", "previous:power_kw"]);
+    assert_eq!((obs.low, obs.high), (vec![-1.0, 0.0, 0.0, 0.0], vec![1.0, 1.0, 1.0, 2.0]));
+    for (obs, rule) in [
+        (Space::Discrete(3), "observations that are choices"),
+        (Space::image(2, 2, 1), "observations of bytes or with a shape"),
+        (Space::shaped(0.0, 1.0, [2, 2]), "observations of bytes or with a shape"),
+    ] {
+        let error = EnvSpec { obs, ..spec.clone() }.with_previous_action().expect_err("it is no vector").to_string();
+        assert_eq!(error, format!("invalid space: an action cannot follow {rule}"));
+    }
 }
 
 #[test]

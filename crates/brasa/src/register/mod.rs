@@ -261,7 +261,7 @@ mod classic {
     };
     #[cfg(feature = "tensor")]
     use brasa_core::RuleTensors;
-    use brasa_env::{RuleEnv, Rules, Scenario};
+    use brasa_env::{Env, RuleEnv, Rules, Scenario};
     use brasa_experiment::{NoSettings, Registry, ScenarioEntry};
 
     fn entry<S: Scenario>(name: &str, make: fn() -> S) -> ScenarioEntry<S> {
@@ -333,8 +333,10 @@ mod classic {
     }
 
     /// A task of POPGym.
-    fn add_memory<S: Scenario>(registry: &mut Registry, name: &str, about: &str, make: fn(Difficulty) -> S) {
-        let make = move |config: PopgymConfig| Ok::<S, Infallible>(make(config.difficulty));
+    fn add_memory<E: Env>(registry: &mut Registry, name: &str, about: &str, make: fn(Difficulty) -> Classic<E>) {
+        let make = move |config: PopgymConfig| {
+            Ok::<_, Infallible>(make(config.difficulty).with_previous_action(config.previous_action))
+        };
         registry.scenario(ScenarioEntry::new(name, make));
         registry.settings::<PopgymConfig>(&format!("scenario.{name}"), about);
     }
