@@ -1,10 +1,12 @@
 //! Flat observations with an optional action mask.
 
+use std::ops::Range;
+
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{BatchSlabs, EnvSpec};
 use brasa_export::high_and_low;
-use brasa_kernels::elementwise;
-use burn::tensor::{Device, Tensor, TensorData};
+use brasa_kernels::{concat, elementwise};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use ndarray::Array2;
 
 use crate::{Rows, TeamObs, rows_by_field};
@@ -122,6 +124,11 @@ pub trait ObsForm: Rows {
 
     /// `[n_rows, n_actions]`: the mask with one column per action; `None` if all are legal.
     fn legal(&self) -> Option<Tensor<2>>;
+
+    /// The own numbers of the whole team in each row, after the first `shared_width` numbers: see [`brasa_env::wrappers::JointObs`]. `team` has, for
+    /// each row in turn, the rows of its team, itself last.
+    #[must_use]
+    fn joint(self, shared_width: usize, team: Tensor<1, Int>) -> Self;
 }
 
 /// The shared numbers come before a row's own, and the mask has one column per action.
@@ -134,6 +141,22 @@ impl ObsForm for Obs {
     fn legal(&self) -> Option<Tensor<2>> {
         self.mask.clone()
     }
+
+    fn joint(self, shared_width: usize, team: Tensor<1, Int>) -> Self {
+        let [n_rows, width] = self.values.dims();
+        let part = |columns: Range<usize>| self.values.clone().slice([0..n_rows, columns]);
+        let values = match shared_width {
+            0 => joined(self.values, team),
+            _ => concat(vec![part(0..shared_width), joined(part(shared_width..width), team)]),
+        };
+        Self { values, mask: self.mask }
+    }
+}
+
+/// The rows of each team side by side: see [`ObsForm::joint`].
+pub(crate) fn joined(own: Tensor<2>, team: Tensor<1, Int>) -> Tensor<2> {
+    let ([n_rows, width], n) = (own.dims(), team.dims()[0]);
+    own.select(0, team).reshape([n_rows, n / n_rows * width])
 }
 
 /// `[1, width]` numbers on a device.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use brasa_kernels::concat;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
+use crate::obs::joined;
 use crate::rows::rows_of_envs;
 use crate::{Normalization, ObsForm, ObsParts, Rows};
 
@@ -116,6 +117,10 @@ impl ObsForm for TeamObs {
             return Some(mask);
         }
         Some(mask.unsqueeze_dim::<3>(2).expand([n_rows, flags, n]).reshape([n_rows, flags * n]))
+    }
+
+    fn joint(self, _shared_width: usize, team: Tensor<1, Int>) -> Self {
+        Self { own: self.own.map(|own| joined(own, team)), ..self }
     }
 }
 

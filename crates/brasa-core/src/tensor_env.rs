@@ -3,7 +3,7 @@
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode, StateTag, field, named_rng};
 use brasa_kernels::{Formulas, Value, elementwise};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,8 @@ pub struct TensorEnv<D: TensorDynamics, O = Obs> {
     assemble: fn(ObsParts) -> O,
     time_limit: Option<u32>,
     moments: Option<DeviceMoments>,
+    /// See [`ObsForm::joint`]; `None` where critics see what actors see.
+    team: Option<Tensor<1, Int>>,
     reward_scale: f64,
     smoothing: Option<Smoothing>,
     seed: u64,
@@ -129,6 +131,7 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
             assemble: O::assemble,
             time_limit: None,
             moments: None,
+            team: None,
             reward_scale: 1.0,
             smoothing: None,
             seed: 0,
@@ -176,17 +179,33 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
     /// # Errors
     /// [`EnvError::Space`] for observations that must not be normalized or cannot be in this form.
     pub fn normalizing(self) -> Result<Self, EnvError> {
-        let moments = DeviceMoments::growing(self.spec.obs.width(), &self.device);
+        let moments = DeviceMoments::growing(self.own_width(), &self.device);
         self.with_moments(moments)
     }
 
     /// Updates moments at every step, but does not normalize observations: see [`brasa_env::wrappers::NormalizeObs::watching`].
     ///
     /// # Errors
-    /// As [`TensorEnv::normalizing`].
+    /// As [`TensorEnv::normalizing`]; those of [`EnvSpec::joint`] after [`TensorEnv::joining`].
     pub fn watching(self) -> Result<Self, EnvError> {
         let spec = EnvSpec { normalize_on_use: true, ..self.spec.clone() };
+        if self.team.is_some() {
+            spec.joint()?;
+        }
         Ok(Self { spec, ..self.normalizing()? })
+    }
+
+    /// Gives critics the observations of all agents: see [`brasa_env::wrappers::JointObs`]. Moments are those of what actors see.
+    ///
+    /// # Errors
+    /// See [`EnvSpec::joint`].
+    pub fn joining(self) -> Result<Self, EnvError> {
+        let spec = self.spec.joint()?;
+        let n = spec.n_agents;
+        let rows = (0..spec.n_rows()).flat_map(|row| (1..=n).map(move |place| row - row % n + (row + place) % n));
+        let rows: Vec<i64> = rows.map(|row| row as i64).collect();
+        let team = Tensor::from_data(TensorData::new(rows, [spec.n_rows() * n]), &self.device);
+        Ok(Self { team: Some(team), spec, ..self })
     }
 
     /// Normalizes observations with the constant moments of a training run.
@@ -194,7 +213,7 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
     /// # Errors
     /// As [`TensorEnv::normalizing`]; [`EnvError::State`] for moments of another width.
     pub fn normalized_by(self, moments: &RunningMoments) -> Result<Self, EnvError> {
-        moments.check_width(self.spec.obs.width())?;
+        moments.check_width(self.own_width())?;
         let moments = DeviceMoments::frozen(moments.clone(), &self.device);
         self.with_moments(moments)
     }
@@ -209,6 +228,11 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         }
         self.moments = Some(moments);
         Ok(self)
+    }
+
+    /// Numbers of an observation of an actor.
+    fn own_width(&self) -> usize {
+        self.dynamics.spec(1).obs.width()
     }
 
     /// The rules.
@@ -268,7 +292,7 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         self.running = Some(rest);
         let obs = self.observed(obs);
         let (successor, truncated) = match self.time_limit {
-            Some(_) => (Successor::Rows(self.normalized(next)), self.per_row(truncated.reshape([n_envs]))),
+            Some(_) => (Successor::Rows(self.shown(next)), self.per_row(truncated.reshape([n_envs]))),
             None => (Successor::Terminal, self.zeros.clone()),
         };
         StepBatch { obs, successor, reward: scaled, terminated: self.per_row(terminated), truncated, elapsed: None }
@@ -343,7 +367,7 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
             self.log.push(Logged { ended, running, check });
             self.running = Some(self.fresh());
             let obs = self.observed(obs);
-            (obs, Successor::Rows(self.normalized(next)), self.ones.clone())
+            (obs, Successor::Rows(self.shown(next)), self.ones.clone())
         } else {
             (self.state, self.running) = (Some(state), Some(running));
             (self.observed(next), Successor::Same, self.zeros.clone())
@@ -388,15 +412,20 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
             let values = obs.normalizable().expect("the form was checked when the normalization was asked for");
             moments.add(values);
         }
-        self.normalized(obs)
+        self.shown(obs)
     }
 
-    fn normalized(&self, obs: O) -> O {
-        match &self.moments {
+    /// Observations as loops get them.
+    fn shown(&self, obs: O) -> O {
+        let obs = match &self.moments {
             Some(moments) if !self.spec.normalize_on_use => {
                 obs.normalized(&moments.normalization()).expect("the form was checked")
             }
             _ => obs,
+        };
+        match &self.team {
+            Some(team) => obs.joint(self.spec.shared_width, team.clone()),
+            None => obs,
         }
     }
 
@@ -533,10 +562,11 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
     }
 
     fn set_obs_moments(&mut self, moments: &RunningMoments) -> Result<(), EnvError> {
+        let width = self.own_width();
         let Some(own) = &mut self.moments else {
             return Err(EnvError::not_normalized());
         };
-        moments.check_width(self.spec.obs.width())?;
+        moments.check_width(width)?;
         own.set(moments.clone(), &self.device);
         Ok(())
     }
@@ -579,10 +609,11 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
         let Some(running) = saved.running.filter(|running| fits(running, 2 + self.spec.info_names.len())) else {
             return Err(fail("its statistics have another shape"));
         };
+        let own_width = self.own_width();
         match (&mut self.moments, saved.moments) {
             (None, None) => {}
             (Some(own), Some(moments)) => {
-                moments.check_width(self.spec.obs.width())?;
+                moments.check_width(own_width)?;
                 own.set(moments, &self.device);
             }
             _ => return Err(fail("only one of the two normalizes observations")),
@@ -599,7 +630,7 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
         (self.seed, self.steps, self.noise) = (saved.seed, saved.steps, None);
         self.log.clear();
         self.ended.clear();
-        let obs = self.normalized(self.seen(&state));
+        let obs = self.shown(self.seen(&state));
         self.state = Some(state);
         Ok(obs)
     }

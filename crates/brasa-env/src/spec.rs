@@ -212,13 +212,17 @@ impl EnvSpec {
     /// has the shared numbers, the own numbers of the other agents, then the agent's.
     ///
     /// # Errors
-    /// [`EnvError::Space`] for a single agent, for observations that are choices or shared as a whole, and where critics see more than actors
-    /// already.
+    /// [`EnvError::Space`] for a single agent, for observations that are choices, shared as a whole or normalized where they are used, and where
+    /// critics see more than actors already.
     pub fn joint(&self) -> Result<Self, EnvError> {
         let fail = |rule: &str| Err(EnvError::Space { rule: rule.into() });
         let Space::Box(space) = &self.obs else { return fail("observations that are choices have no joint form") };
         if self.n_agents == 1 {
             return fail("the observations of a single agent have no joint form");
+        }
+        if self.normalize_on_use {
+            // Moments are those of an actor's columns.
+            return fail("observations that are normalized where they are used have no joint form");
         }
         if !self.privileged.is_empty() {
             return fail("critics of these environments see more than actors already");

@@ -99,9 +99,6 @@ impl Placement<'_> {
         if train.scale_reward {
             return refused("`train.scale_reward`");
         }
-        if train.central_critic {
-            return refused("`train.central_critic`");
-        }
         let made = entry
             .tensor_form
             .as_ref()

@@ -191,6 +191,9 @@ where
         if let Some(limit) = limit {
             env = env.with_time_limit(limit)?;
         }
+        if train.central_critic {
+            env = env.joining()?;
+        }
         Ok(match (train.normalize_obs, replays) {
             (true, true) => Box::new(env.watching()?),
             (true, false) => Box::new(env.normalizing()?),

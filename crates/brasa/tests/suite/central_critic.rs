@@ -104,14 +104,15 @@ fn actors_that_would_see_the_team_are_refused() {
 #[test]
 fn a_policy_with_a_central_critic_acts_on_what_its_agent_sees() {
     let dir = tempfile::tempdir().expect("a directory");
-    for (normalize_obs, network) in
-        [(false, ""), (true, ""), (true, "[recurrent_network]\nkind = \"gru\"\nwidth = 8\n")]
+    let gru = "[recurrent_network]\nkind = \"gru\"\nwidth = 8\n";
+    for (normalize_obs, network, place) in
+        [(false, "", "host"), (true, "", "host"), (true, gru, "host"), (true, "", "device"), (true, gru, "device")]
     {
-        let run = dir.path().join(format!("run_{normalize_obs}_{}", network.len()));
+        let run = dir.path().join(format!("run_{normalize_obs}_{}_{place}", network.len()));
         let config = dir.path().join("config.toml");
         let text = format!(
             "[scenario.simple-spread]\n[train]\ntotal_env_steps = 600\nn_envs = 4\ncentral_critic = true\n\
-             normalize_obs = {normalize_obs}\neval_interval = 300\n[ppo]\nn_steps = 25\nbatch_size = 100\n{network}"
+             normalize_obs = {normalize_obs}\nenv_device = \"{place}\"\neval_interval = 300\n[ppo]\nn_steps = 25\nbatch_size = 100\n{network}"
         );
         std::fs::write(&config, text).expect("it can be written");
         let (config, path) = (config.to_str().expect("UTF-8"), run.to_str().expect("UTF-8"));

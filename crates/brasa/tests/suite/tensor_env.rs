@@ -8,12 +8,13 @@ use brasa::classic::{
     PendulumNoVelocity, PendulumRules, Spread, SpreadConfig,
 };
 use brasa::contracts::{
-    HostEnv, Obs, RuleTensors, StepBatch, Successor, TensorDynamics, TensorEnv, VecEnv, check_dynamics,
+    HostEnv, Obs, ObsForm, ObsParts, RuleTensors, Shared, StepBatch, Successor, TeamObs, TensorDynamics, TensorEnv,
+    VecEnv, check_dynamics,
 };
-use brasa::env::wrappers::{NormalizeObs, TimeLimit};
+use brasa::env::wrappers::{JointObs, NormalizeObs, TimeLimit};
 use brasa::env::{Env, EnvBatch, EnvSpec, EnvVec, Episode, episode_rng, named_rng};
 use brasa_test::{device, slow};
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 use rand::RngExt;
 
 #[cfg(feature = "energy")]
@@ -72,7 +73,14 @@ fn compare<E: Env>(
     action: impl FnMut(usize, &[f32]) -> Vec<f32>,
 ) -> [usize; 2] {
     let batch = TimeLimit::new(EnvVec::new(0..9, make).expect("there are some"), limit).expect("above 0");
-    compare_batches(batch, dynamics, limit, n_steps, normalizes, action)
+    compare_batches(batch, dynamics, limit, n_steps, Wrapped { normalizes, joins: false }, action)
+}
+
+/// What is around the environments.
+#[derive(Clone, Copy)]
+struct Wrapped {
+    normalizes: bool,
+    joins: bool,
 }
 
 /// Steps both forms with the same actions and noise, and compares everything. Returns the numbers of rows that terminated and
@@ -82,20 +90,23 @@ fn compare_batches<D: TensorDynamics>(
     dynamics: D,
     limit: u32,
     n_steps: usize,
-    normalizes: bool,
+    Wrapped { normalizes, joins }: Wrapped,
     mut action: impl FnMut(usize, &[f32]) -> Vec<f32>,
 ) -> [usize; 2] {
     let (n_envs, n_agents, seed) = (batch.n_envs(), batch.n_agents(), 5);
     check_dynamics(50, &dynamics, &device()).expect("they keep the contract");
     let on_device = TensorEnv::<_>::new(dynamics, n_envs, &device()).expect("there are some");
     let mut on_device = on_device.with_time_limit(limit).expect("above 0");
-    let mut host: Box<dyn VecEnv<Obs = Obs, Action = Tensor<2>>> = match normalizes {
-        true => {
-            on_device = on_device.normalizing().expect("observations are flat");
-            Box::new(HostEnv::new(NormalizeObs::new(batch).expect("observations are flat"), &device()))
-        }
-        false => Box::new(HostEnv::new(batch, &device())),
-    };
+    let mut batch: Box<dyn EnvBatch> = Box::new(batch);
+    if normalizes {
+        on_device = on_device.normalizing().expect("observations are flat");
+        batch = Box::new(NormalizeObs::new(batch).expect("observations are flat"));
+    }
+    if joins {
+        on_device = on_device.joining().expect("there are several agents");
+        batch = Box::new(JointObs::new(batch).expect("there are several agents"));
+    }
+    let mut host: HostEnv<_, Obs> = HostEnv::new(batch, &device());
     let ends_are_known = !on_device.dynamics().terminates();
     assert_eq!(on_device.spec(), &EnvSpec { keeps_episodes: true, ends_are_known, ..host.spec().clone() });
     let mut starts = Starts { seed, width: on_device.dynamics().noise().start, episodes: vec![0; n_envs] };
@@ -227,8 +238,37 @@ fn teams_are_those_of_the_host() {
         let rng = &mut named_rng(1, "test", n_agents as u64);
         let moves = |_: usize, _: &[f32]| (0..5 * n_agents).map(|_| rng.random_range(0..5) as f32).collect();
         let batch = spread.batch(0..5).expect("there are some");
-        let ends = compare_batches(batch, dynamics, limit, 130, n_agents == 2, moves);
+        let wrapped = Wrapped { normalizes: n_agents < 3, joins: n_agents > 1 };
+        let ends = compare_batches(batch, dynamics, limit, 130, wrapped, moves);
         assert_eq!(ends, [0, 10 * 5 * n_agents]);
+    }
+}
+
+/// Spread shares no numbers; a network of users does.
+#[test]
+fn teams_with_shared_numbers_are_joint_in_both_forms() {
+    let tensor = |values: Vec<f32>, width: usize| Some(matrix(values, width));
+    let numbers = |n: usize| (0..n).map(|i| i as f32).collect::<Vec<_>>();
+    let (shared, own) = (tensor(numbers(4), 2), tensor(numbers(18), 3));
+    let parts = ObsParts { shared, own, mask: None, n_agents: 3, actions_per_flag: 1 };
+    let team: Tensor<1, Int> = Tensor::from_ints([1, 2, 0, 2, 0, 1, 0, 1, 2, 4, 5, 3, 5, 3, 4, 3, 4, 5], &device());
+    let rows = Obs::assemble(parts.clone()).joint(2, team.clone()).values;
+    let joint = TeamObs::assemble(parts).joint(2, team);
+    assert_eq!(floats(&rows), floats(&joint.rows()));
+    assert_eq!(floats(&rows)[..11], [0.0, 1.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 0.0, 1.0, 2.0]);
+    assert!(matches!(joint.shared, Some(Shared::PerEnv(rows)) if rows.dims() == [2, 2]));
+}
+
+#[test]
+fn what_is_normalized_on_use_is_not_joint() {
+    let spread = || {
+        let (dynamics, _) = Spread::new(SpreadConfig::default()).expect("it is valid").tensors(&device());
+        TensorEnv::<_>::new(dynamics, 2, &device()).expect("there are two")
+    };
+    let messages = [spread().watching().and_then(TensorEnv::joining), spread().joining().and_then(TensorEnv::watching)];
+    for message in messages {
+        let error = message.expect_err("moments are those of an actor").to_string();
+        assert_eq!(error, "invalid space: observations that are normalized where they are used have no joint form");
     }
 }
 
