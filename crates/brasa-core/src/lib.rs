@@ -27,6 +27,7 @@ mod draws;
 mod host_env;
 mod learner;
 mod metrics;
+mod noise_block;
 mod obs;
 mod on_host;
 mod policy;

@@ -1,13 +1,13 @@
 //! Environments whose steps are tensor operations, so that nothing leaves the device during a rollout.
 
 use brasa_env::wrappers::RunningMoments;
-use brasa_env::{EnvError, EnvSpec, Episode, StateTag, field, named_rng};
+use brasa_env::{EnvError, EnvSpec, Episode, StateTag, field};
 use brasa_kernels::{Formulas, Value, elementwise};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::device_moments::DeviceMoments;
+use crate::noise_block::{NoiseBlock, uniform};
 use crate::smoothing::Smoothing;
 use crate::tensor_dynamics::{NoiseWidths, TensorDynamics, TensorState, TensorStep, replace};
 use crate::{Normalization, Obs, ObsForm, ObsParts, StepBatch, Successor, VecEnv, read_back};
@@ -89,17 +89,6 @@ struct Part {
     width: usize,
     values: Vec<f32>,
 }
-
-/// Random numbers of several steps.
-#[derive(Debug)]
-struct NoiseBlock {
-    index: u64,
-    start: Tensor<2>,
-    step: Tensor<2>,
-}
-
-/// Largest number of random numbers in an upload, if a step needs fewer.
-const BLOCK: usize = 1 << 18;
 
 impl<D: TensorDynamics> TensorEnv<D> {
     /// `n_envs` environments without a time limit on the non-autodiff `device`, with flat observations.
@@ -435,40 +424,29 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         let n_envs = self.spec.n_envs;
         // Without terminations the host knows when episodes start.
         let starts = self.dynamics.terminates();
-        let per_step = n_envs * (step + if starts { start } else { 0 });
-        let n_steps = (BLOCK / per_step.max(1)).clamp(1, 256);
+        let widths = NoiseWidths { start: if starts { start } else { 0 }, step };
+        let n_steps = NoiseBlock::n_steps(n_envs, widths);
         let (index, place) = (self.steps / n_steps as u64, (self.steps % n_steps as u64) as usize);
-        if self.noise.as_ref().is_none_or(|block| block.index != index) {
-            let part =
-                |purpose: &str, width: usize| uniform(self.seed, purpose, index, n_steps * n_envs, width, &self.device);
-            let start = part("starts", if starts { start } else { 0 });
-            self.noise = Some(NoiseBlock { index, start, step: part("steps", step) });
-        }
-        let block = self.noise.as_ref().expect("it was just drawn");
+        let block = match self.noise.take() {
+            Some(block) if block.index == index => block,
+            _ => NoiseBlock::draw(self.seed, index, n_steps * n_envs, widths, &self.device),
+        };
+        let (drawn_starts, drawn_steps) = (block.start.clone(), block.step.clone());
+        self.noise = Some(block);
         let rows = place * n_envs..(place + 1) * n_envs;
         let starting = match starts {
-            true => block.start.clone().slice(rows.clone()),
+            true => drawn_starts.slice(rows.clone()),
             false if self.all_end_at(self.steps + 1) => {
                 uniform(self.seed, "start", self.steps + 1, n_envs, start, &self.device)
             }
             false => Tensor::zeros([n_envs, 0], &self.device),
         };
-        (block.step.clone().slice(rows), starting)
+        (drawn_steps.slice(rows), starting)
     }
 
     fn tag() -> StateTag {
         StateTag::of::<D>(D::STATE_VERSION)
     }
-}
-
-/// `[n_rows, width]` uniform numbers in `[0, 1)`.
-fn uniform(seed: u64, purpose: &str, index: u64, n_rows: usize, width: usize, device: &Device) -> Tensor<2> {
-    if width == 0 {
-        return Tensor::zeros([n_rows, 0], device);
-    }
-    let mut rng = named_rng(seed, purpose, index);
-    let values: Vec<f32> = (0..n_rows * width).map(|_| rng.random()).collect();
-    Tensor::from_data(TensorData::new(values, [n_rows, width]), device)
 }
 
 impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
