@@ -1,7 +1,7 @@
 //! Observations: a graph as a flat row.
 //!
 //! A row is that of the deciding responder: index of the building, its current or next node, the [`AGENT`] features of
-//! the responder, the [`NODE`] features of every node, and the [`PRIVILEGED`] features of every node for the critic
+//! the responder, the [`NODE`] features of every node with those of [`LOCAL`], and the [`PRIVILEGED`] features of every node for the critic
 //! alone. Buildings with fewer nodes than the largest are padded with zeros.
 
 use brasa_env::Space;
@@ -11,7 +11,7 @@ use crate::config::{Knowledge, MAX_RESPONDERS, RulesConfig};
 use crate::world::{Record, World};
 use crate::{Layout, NodeKind, Timing};
 
-/// Names of the features of a node, as far as the responder knows.
+/// Names of the features of a node, by the knowledge of the responder.
 ///
 /// ```
 /// use brasa_evacuation::observe::NODE;
@@ -48,6 +48,22 @@ pub const NODE: [&str; 24] = [
     "high_risk",
     "time_from_nearest_other_60_s",
 ];
+
+/// Names of further features of a node, present if each responder has its own knowledge.
+///
+/// Responders of equal knowledge need a reason to choose different rooms: this is the number of other active responders that are nearer to the
+/// node, by the knowledge of the responder. Of two at the same distance, the first one is nearer.
+///
+/// ```
+/// use brasa_evacuation::observe::{LOCAL, NODE};
+/// use brasa_evacuation::{Evacuation, EvacuationConfig, Knowledge};
+///
+/// let mut config = EvacuationConfig::default();
+/// config.rules.knowledge.mode = Knowledge::Local;
+/// assert_eq!(Evacuation::new(config)?.columns().node, NODE.len() + LOCAL.len());
+/// # Ok::<(), brasa_evacuation::EvacuationError>(())
+/// ```
+pub const LOCAL: [&str; 1] = ["nearer_others_3"];
 
 /// Names of the features of the responder.
 ///
@@ -117,7 +133,8 @@ pub struct Columns {
 impl Columns {
     pub(crate) fn new(nodes: usize, rules: &RulesConfig) -> Self {
         let privileged = if rules.knowledge.mode == Knowledge::Full { 0 } else { PRIVILEGED.len() };
-        Self { nodes, node: NODE.len(), privileged, agent: AGENT.len() }
+        let local = if rules.knowledge.mode == Knowledge::Local { LOCAL.len() } else { 0 };
+        Self { nodes, node: NODE.len() + local, privileged, agent: AGENT.len() }
     }
 
     /// Numbers of a row.
@@ -132,7 +149,7 @@ impl Columns {
         ];
         columns.extend(AGENT.iter().map(|name| ((*name).to_owned(), 0.0, 1.0)));
         for node in 0..self.nodes {
-            columns.extend(NODE.iter().map(|name| {
+            columns.extend(NODE.iter().chain(&LOCAL).take(self.node).map(|name| {
                 let high = if name.starts_with("time_") { LONGEST } else { 1.0 };
                 (format!("node_{node}_{name}"), 0.0, high)
             }));
@@ -247,9 +264,10 @@ impl Template {
         let minutes = minutes_per_unit(&rules.timing) as f32;
         let time = |time: f32| (time * minutes).min(LONGEST);
         self.count_hops(world, r);
-        nodes[..self.nodes.len()].copy_from_slice(&self.nodes);
         let times = world.times(r);
-        for (node, figures) in nodes.chunks_exact_mut(columns.node).take(building.n_nodes()).enumerate() {
+        let templates = self.nodes.chunks_exact(NODE.len());
+        for (node, (figures, constant)) in nodes.chunks_exact_mut(columns.node).zip(templates).enumerate() {
+            figures[..NODE.len()].copy_from_slice(constant);
             let record = &belief.records[node];
             if building.layout.nodes[node].kind == NodeKind::Room {
                 let left = world.known_sweeps_left(r, node);
@@ -271,8 +289,16 @@ impl Template {
             figures[16] = f32::from(record.health) / 100.0;
             figures[20] = time(times[node]);
             let others = (0..n_crew).filter(|other| *other != r && !state.crew[*other].is_down());
-            let nearest = others.map(|other| building.topology.distance(belief.places[other] as usize, node) as f32);
-            figures[23] = time(nearest.reduce(f32::min).unwrap_or(f32::INFINITY));
+            let distance = |from: usize| building.topology.distance(from, node) as f32;
+            let others = others.map(|other| (other, distance(belief.places[other] as usize)));
+            let nearest = others.clone().map(|(_, distance)| distance).reduce(f32::min);
+            figures[23] = time(nearest.unwrap_or(f32::INFINITY));
+            if let [nearer] = &mut figures[NODE.len()..] {
+                let mine = distance(own.heading());
+                let n_nearer =
+                    others.filter(|(other, theirs)| *theirs < mine || (*theirs == mine && *other < r)).count();
+                *nearer = (n_nearer as f32 / 3.0).min(1.0);
+            }
         }
         nodes[own.heading() * columns.node + 17] = 1.0;
         for other in (0..n_crew).filter(|other| *other != r && !state.crew[*other].is_down()) {
