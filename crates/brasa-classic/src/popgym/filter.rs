@@ -12,7 +12,7 @@ const EXACT: f64 = 1e-3;
 /// Pushes to the right where the product with the estimated state is above 0. The gains were searched for with the noise of all difficulties.
 const GAINS: [f64; 4] = [0.015, 0.015, 1.0, 0.15];
 
-/// An extended Kalman filter (Jazwinski 1970, section 8.3), which knows the rules, the noise and its own actions, and pushes by its estimate.
+/// An extended Kalman filter (Jazwinski 1970, section 8.3) with the rules, the noise and its own actions. The push follows its estimate.
 #[derive(Debug, Clone)]
 pub(crate) struct CartPoleFilter {
     rules: CartPoleRules,
@@ -50,10 +50,8 @@ impl Belief {
     fn step(&mut self, rules: &CartPoleRules, action: f64) {
         let After { state, .. } = rules.step(Dual::<f64, 4>::variables(self.mean), [Dual::constant(action)]);
         let slopes = state.map(|number| [0, 1, 2, 3].map(|by| number.by(by)));
-        let before = self.covariance;
-        let times_slopes = before.map(|row| slopes.map(|slope| dot(row, slope)));
-        let column = |j: usize| times_slopes.map(|row| row[j]);
-        self.covariance = slopes.map(|slope| [0, 1, 2, 3].map(|j| dot(slope, column(j))));
+        let spread = slopes.map(|slope| self.covariance.map(|row| dot(row, slope)));
+        self.covariance = slopes.map(|slope| spread.map(|column| dot(slope, column)));
         self.mean = state.map(|number| number.value);
     }
 
@@ -130,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Episodes of several environments at once forget where they end, and go on as rows are dropped.
+    /// An implementation in NumPy, with slopes at the upright pole, had these means with these gains over 3,000 episodes.
     #[test]
     fn the_rule_balances_as_well_as_its_gains_did_in_their_search() {
         let mean = |task: Classic<PositionOnlyCartPole>| {

@@ -10,8 +10,8 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec};
 /// Puts the latest action after each observation: one column for each action of a choice, 1 for the one that was taken, and the numbers of a box.
 /// All are 0 at the first step of an episode.
 ///
-/// A policy that draws its actions at random does not know what it did, and a policy with memory needs this to follow a system that it sees in
-/// part. The results of POPGym have such observations (Morad et al. 2023).
+/// Training samples actions. A policy with memory needs the sampled action to follow a system that it observes in part. The results of POPGym
+/// have such observations (Morad et al. 2023).
 ///
 /// The columns belong to the policy, so evaluations need the wrapper too. A scenario adds it in [`crate::Scenario::envs`].
 ///
