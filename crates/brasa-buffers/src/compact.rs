@@ -6,6 +6,7 @@ use std::vec::IntoIter;
 use brasa_core::env::Space;
 use brasa_core::{Obs, Rows, Shared, TeamObs, read_all};
 use brasa_device::runs_on_host;
+use brasa_kernels::{HostTensor, select_rows};
 use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData, Transaction, f16};
 use serde::{Deserialize, Serialize};
 
@@ -299,9 +300,17 @@ impl Packed {
         Self { values, precision: self.precision }
     }
 
+    /// The numbers, if they are in 32 bits in the memory of the host.
+    pub(crate) fn on_host(&self) -> Option<HostTensor> {
+        match &self.values {
+            Values::Floats(rows) => HostTensor::of(rows),
+            Values::Codes(_) => None,
+        }
+    }
+
     pub(crate) fn select(&self, indices: Tensor<1, Int>) -> Self {
         let values = match &self.values {
-            Values::Floats(rows) => Values::Floats(rows.clone().select(0, indices)),
+            Values::Floats(rows) => Values::Floats(select_rows(rows, &indices)),
             Values::Codes(codes) => Values::Codes(codes.clone().select(0, indices)),
         };
         Self { values, precision: self.precision }

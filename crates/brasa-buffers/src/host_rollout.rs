@@ -134,7 +134,7 @@ impl HostRollout {
         let last_value = value_of(next_obs, next_state);
         let obs = env.obs(self.obs, self.mask);
         let HostDecisions { action, log_prob, value } = self.decisions;
-        let value = if value.is_empty() { values_of(&obs, &value_of, self.n_agents, device) } else { column(value) };
+        let value = if value.is_empty() { values_of(&obs, &value_of, self.n_agents) } else { column(value) };
         let width = self.state_width;
         let states = |numbers: Vec<f32>| {
             let shape = [numbers.len() / width, width];

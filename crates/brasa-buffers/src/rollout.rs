@@ -397,7 +397,7 @@ impl<O: Rows, A: Rows> RolloutBuffer<O, A> {
         let obs = self.obs.finish();
         let value = match &mut self.value {
             Some(value) => value.finish(),
-            None => values_of(&obs, &value_of, self.n_agents, &last_value.device()),
+            None => values_of(&obs, &value_of, self.n_agents),
         };
         let terminated = self.terminated.finish();
         let remembered = self.state.as_mut().map(|state| Remembered {
@@ -448,7 +448,6 @@ pub(crate) fn values_of<O: Rows>(
     obs: &O,
     value_of: &impl Fn(O, &PolicyState) -> Tensor<1>,
     n_agents: usize,
-    device: &Device,
 ) -> Tensor<1> {
     let (n, nothing) = (obs.n_rows(), PolicyState::default());
     if n <= MOST_VALUED_ROWS {
@@ -456,8 +455,8 @@ pub(crate) fn values_of<O: Rows>(
     }
     let (n_envs, most) = (n / n_agents, (MOST_VALUED_ROWS / n_agents).max(1));
     let part = |first: usize| {
-        let end = (first + most).min(n_envs) as i64;
-        value_of(obs.select_envs(Tensor::arange(first as i64..end, device), n_agents), &nothing)
+        let envs = first..(first + most).min(n_envs);
+        value_of(obs.range(envs.start * n_agents..envs.end * n_agents), &nothing)
     };
     Tensor::cat((0..n_envs).step_by(most).map(part).collect(), 0)
 }

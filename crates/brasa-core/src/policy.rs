@@ -1,7 +1,5 @@
 //! Traits of policies and of value estimates.
 
-use std::ops::Range;
-
 use brasa_export::ExportedPolicy;
 use burn::tensor::{Int, Tensor};
 
@@ -445,7 +443,7 @@ pub trait ActionValues: Send {
     fn values_of_sequences(&self, obs: Self::Obs, action: Tensor<2>, sequences: &Sequences) -> Tensor<1> {
         let values = sequences.steps(|rows, before| {
             let mut state = PolicyState { numbers: Some(before) };
-            let values = self.values_from(rows_in(&obs, rows, &sequences.starts), &mut state);
+            let values = self.values_from(obs.range(rows), &mut state);
             (values, state.numbers.expect("a network with memory leaves a state"))
         });
         Tensor::cat(values, 0).gather(1, action.int()).squeeze_dim(1)
@@ -455,7 +453,7 @@ pub trait ActionValues: Send {
     fn states_of_sequences(&self, obs: Self::Obs, sequences: &Sequences) -> Tensor<2> {
         let states = sequences.steps(|rows, before| {
             let mut state = PolicyState { numbers: Some(before) };
-            self.values_from(rows_in(&obs, rows, &sequences.starts), &mut state);
+            self.values_from(obs.range(rows), &mut state);
             let after = state.numbers.expect("a network with memory leaves a state");
             (after.clone(), after)
         });
@@ -562,11 +560,6 @@ fn best_of(values: Tensor<2>, legal: Option<Tensor<2>>) -> (Tensor<2>, Tensor<1>
     let choice = largest(values.clone(), legal);
     let value = values.gather(1, choice.clone()).squeeze_dim(1);
     (choice.float(), value)
-}
-
-/// These rows of `obs`; `like` is where indices are.
-fn rows_in<O: Rows>(obs: &O, rows: Range<usize>, like: &Tensor<1>) -> O {
-    obs.select(Tensor::arange(rows.start as i64..rows.end as i64, &like.device()))
 }
 
 /// `[n_rows, 1]`: the legal column with the largest number, the first one if numbers are equal.

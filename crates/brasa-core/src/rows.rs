@@ -1,7 +1,9 @@
 //! Batch-first values that buffers store.
 
+use std::any::Any;
 use std::ops::Range;
 
+use brasa_kernels::select_rows;
 use burn::tensor::kind::Numeric;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
@@ -67,6 +69,12 @@ pub trait Rows: Clone + Send {
     /// The rows at `indices`, in this order; an index may occur more than once.
     fn select(&self, indices: Tensor<1, Int>) -> Self;
 
+    /// The rows in `range`, which may share memory with all rows.
+    ///
+    /// # Panics
+    /// If there are fewer rows.
+    fn range(&self, range: Range<usize>) -> Self;
+
     /// The rows of the environments at `envs`, each with `n_agents` rows that follow one another. A form that has once what these rows share keeps it.
     fn select_envs(&self, envs: Tensor<1, Int>, n_agents: usize) -> Self {
         self.select(rows_of_envs(envs, n_agents))
@@ -101,7 +109,7 @@ pub trait Rows: Clone + Send {
     }
 }
 
-impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
+impl<const D: usize, K: Numeric + 'static> Rows for Tensor<D, K> {
     fn n_rows(&self) -> usize {
         self.dims()[0]
     }
@@ -117,7 +125,16 @@ impl<const D: usize, K: Numeric> Rows for Tensor<D, K> {
     }
 
     fn select(&self, indices: Tensor<1, Int>) -> Self {
-        Tensor::select(self.clone(), 0, indices)
+        // Of numbers on the CPU, a loop over memory.
+        let selected = (self as &dyn Any).downcast_ref().map(|rows: &Tensor<D>| select_rows(rows, &indices));
+        match selected {
+            Some(rows) => *(Box::new(rows) as Box<dyn Any>).downcast().expect("the type of the rows"),
+            None => Tensor::select(self.clone(), 0, indices),
+        }
+    }
+
+    fn range(&self, range: Range<usize>) -> Self {
+        self.clone().slice(range)
     }
 
     fn assign(&mut self, range: Range<usize>, rows: Self) {
@@ -189,6 +206,14 @@ macro_rules! rows_by_field {
                 }
             }
 
+            fn range(&self, range: ::std::ops::Range<usize>) -> Self {
+                Self {
+                    $($field: $crate::Rows::range(&self.$field, range.clone()),)*
+                    $first: $crate::Rows::range(&self.$first, range),
+                    $($whole: Default::default(),)?
+                }
+            }
+
             fn select_envs(&self, envs: ::burn::tensor::Tensor<1, ::burn::tensor::Int>, n_agents: usize) -> Self {
                 Self {
                     $($field: $crate::Rows::select_envs(&self.$field, envs.clone(), n_agents),)*
@@ -240,6 +265,7 @@ impl Rows for () {
     }
     fn zeroed(&self, _: usize, _: &Device) -> Self {}
     fn select(&self, _: Tensor<1, Int>) -> Self {}
+    fn range(&self, _: Range<usize>) -> Self {}
     fn assign(&mut self, _: Range<usize>, _: Self) {}
     fn cat(_: Vec<Self>) -> Self {}
     fn mask_where(self, _: &Tensor<1, Bool>, _: Self) -> Self {}
@@ -261,6 +287,10 @@ impl<R: Rows> Rows for Option<R> {
 
     fn select(&self, indices: Tensor<1, Int>) -> Self {
         self.as_ref().map(|rows| rows.select(indices))
+    }
+
+    fn range(&self, range: Range<usize>) -> Self {
+        self.as_ref().map(|rows| rows.range(range))
     }
 
     fn select_envs(&self, envs: Tensor<1, Int>, n_agents: usize) -> Self {

@@ -7,7 +7,7 @@ use burn::tensor::{Bool, Device, Int, Tensor};
 
 use crate::obs::joined;
 use crate::rows::rows_of_envs;
-use crate::{Normalization, ObsForm, ObsParts, Rows};
+use crate::{Normalization, ObsForm, ObsParts, Rows, row_indices};
 
 /// Observations of agents, with the shared part stored once.
 ///
@@ -160,6 +160,21 @@ impl Rows for TeamObs {
             mask: self.mask.select(indices),
             ..*self
         }
+    }
+
+    /// Agents of an environment that are all in `range` still have what they share once.
+    fn range(&self, range: Range<usize>) -> Self {
+        let n = self.n_agents;
+        let is_whole = range.start.is_multiple_of(n) && range.end.is_multiple_of(n);
+        let shared = self.shared.as_ref().map(|shared| match shared {
+            Shared::PerEnv(rows) if is_whole => Shared::PerEnv(rows.range(self.envs(range.clone()))),
+            Shared::PerEnv(rows) => {
+                let envs = row_indices(range.clone().map(|row| row / n), &rows.device());
+                Shared::PerRow(Rows::select(rows, envs))
+            }
+            Shared::PerRow(rows) => Shared::PerRow(rows.range(range.clone())),
+        });
+        Self { shared, own: self.own.range(range.clone()), mask: self.mask.range(range), ..*self }
     }
 
     fn select_envs(&self, envs: Tensor<1, Int>, n_agents: usize) -> Self {

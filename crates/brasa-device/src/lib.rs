@@ -28,7 +28,7 @@ mod roofline;
 pub use driver::{GpuDriver, with_driver};
 pub use gpu_settings::{Allocator, AutotuneLevel, GpuSettings, PersistentMemory};
 pub use machine::{Cpu, Gpu, Machine};
-pub use meter::{Meter, Usage, count_launches, count_product, measure};
+pub use meter::{Meter, Usage, count_launches, count_product, is_measured, measure};
 pub use monitor::{GpuMonitor, GpuState, HostState, MachineMonitor, ProcessMonitor, RunMonitor};
 pub use open::{Backend, DeviceError, backends, best_device, open, open_named, runs_on_host};
 pub use out_of_memory::catch_out_of_memory;

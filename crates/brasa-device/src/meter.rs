@@ -139,6 +139,18 @@ pub fn measure<T>(what: impl FnOnce() -> T) -> (T, Option<Usage>) {
     (result, INSTALLED.load(Ordering::SeqCst).then_some(usage))
 }
 
+/// Whether [`measure`] runs. Memory that is kept for later would then hide what a computation needs.
+///
+/// ```
+/// use brasa_device::{is_measured, measure};
+///
+/// assert!(!is_measured());
+/// assert!(measure(is_measured).0);
+/// ```
+pub fn is_measured() -> bool {
+    COUNTING.load(Ordering::Relaxed)
+}
+
 struct Off;
 
 impl Drop for Off {

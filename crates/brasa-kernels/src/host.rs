@@ -4,7 +4,7 @@
 use burn::backend::{Flex, flex::FlexTensor};
 use burn::tensor::Tensor;
 #[cfg(feature = "flex")]
-use burn::tensor::{DType, TensorData};
+use burn::tensor::{DType, Int, TensorData};
 
 /// The numbers of a tensor in the memory of the CPU, row by row.
 ///
@@ -109,5 +109,67 @@ impl std::ops::DerefMut for HostTensor {
         }
         #[cfg(not(feature = "flex"))]
         match self.none {}
+    }
+}
+
+/// Indices in the memory of the CPU.
+#[cfg(feature = "flex")]
+pub(crate) struct HostIndices {
+    tensor: FlexTensor,
+}
+
+#[cfg(feature = "flex")]
+impl HostIndices {
+    /// `None` unless the CPU computes with `indices`.
+    pub fn of(indices: &Tensor<1, Int>) -> Option<Self> {
+        let tensor = indices.clone().try_into_primitive::<Flex>().ok()?;
+        let is_known = [DType::I32, DType::I64].contains(&tensor.dtype());
+        is_known.then(|| Self { tensor: tensor.to_contiguous() })
+    }
+
+    /// Number of indices.
+    pub fn len(&self) -> usize {
+        self.tensor.layout().num_elements()
+    }
+
+    pub fn integers(&self) -> Integers<'_> {
+        Integers::of(&self.tensor)
+    }
+}
+
+/// Integers of a table, of either width.
+#[cfg(feature = "flex")]
+pub(crate) enum Integers<'a> {
+    Narrow(&'a [i32]),
+    Wide(&'a [i64]),
+}
+
+#[cfg(feature = "flex")]
+impl<'a> Integers<'a> {
+    pub fn of(tensor: &'a FlexTensor) -> Self {
+        assert!(tensor.is_contiguous(), "tables are uploaded whole");
+        let first = tensor.layout().start_offset();
+        let range = first..first + tensor.layout().num_elements();
+        match tensor.dtype() {
+            DType::I32 => Self::Narrow(&tensor.storage::<i32>()[range]),
+            DType::I64 => Self::Wide(&tensor.storage::<i64>()[range]),
+            other => panic!("tables are integers of 32 or 64 bits, not {other:?}"),
+        }
+    }
+
+    pub fn at(&self, index: usize) -> usize {
+        match self {
+            Self::Narrow(values) => values[index] as usize,
+            Self::Wide(values) => values[index] as usize,
+        }
+    }
+
+    /// Reads line `line` of a table with lines of the length of `into`.
+    pub fn read_line(&self, line: usize, into: &mut [usize]) {
+        let range = line * into.len()..(line + 1) * into.len();
+        match self {
+            Self::Narrow(values) => into.iter_mut().zip(&values[range]).for_each(|(to, from)| *to = *from as usize),
+            Self::Wide(values) => into.iter_mut().zip(&values[range]).for_each(|(to, from)| *to = *from as usize),
+        }
     }
 }

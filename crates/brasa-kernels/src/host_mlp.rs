@@ -5,7 +5,9 @@
 
 use burn::tensor::Tensor;
 
-use crate::{Activation, HostTensor};
+#[cfg(feature = "flex")]
+use crate::reused;
+use crate::{Activation, HostTensor, reuse};
 
 /// Layers one after the other; of several networks side by side, each layer has the weights of all.
 ///
@@ -58,6 +60,12 @@ struct Norm {
     /// Mean and inverse standard deviation of each row.
     #[cfg(feature = "flex")]
     moments: Vec<f32>,
+}
+
+impl Drop for Layer {
+    fn drop(&mut self) {
+        reuse(std::mem::take(&mut self.y));
+    }
 }
 
 #[cfg(feature = "flex")]
@@ -192,6 +200,10 @@ impl HostMlp {
                 let dims = layer.dims(n_rows);
                 layer.count_product(n_rows, crate::layer::FORWARD_LAUNCHES);
                 let Layer { weight, bias, activation, norm, y, .. } = layer;
+                let n = dims.members * n_rows * dims.outputs;
+                if y.capacity() < n {
+                    reuse(std::mem::replace(y, reused(n)));
+                }
                 match norm {
                     None => crate::layer::layer_into(x, weight, bias, *activation, dims, y),
                     Some(norm) => {
@@ -226,8 +238,9 @@ impl HostMlp {
             use crate::layer::{backward_launches, grad_before};
             use crate::product::{input_grad_into, weight_grad_into};
 
-            let mut grad = grad.to_vec();
-            let mut next = Vec::new();
+            let (mut own, mut next) = (reused(grad.len()), reused(grad.len()));
+            own.copy_from_slice(grad);
+            let mut grad = own;
             let (mut rest, mut rest_of_norms) = gradient.map_or((None, None), |gradient| {
                 assert_eq!(gradient.len(), self.n_params(), "a gradient for every parameter");
                 let (layers, norms) = gradient.split_at_mut(gradient.len() - self.n_norm_params());
@@ -267,6 +280,10 @@ impl HostMlp {
                 }
                 if i > 0 || by_x.is_some() {
                     layer.count_product(self.rows, 1);
+                    let n = dims.members * dims.rows * dims.inputs;
+                    if next.capacity() < n {
+                        reuse(std::mem::replace(&mut next, reused(n)));
+                    }
                     input_grad_into(&grad, &layer.weight, dims, &mut next);
                     std::mem::swap(&mut grad, &mut next);
                 }
@@ -280,6 +297,7 @@ impl HostMlp {
                     by_x.iter_mut().zip(member).for_each(|(sum, x)| *sum += x);
                 }
             }
+            [grad, next].into_iter().for_each(reuse);
         }
         #[cfg(not(feature = "flex"))]
         let _ = (x, grad, gradient, by_x);

@@ -47,10 +47,12 @@ mod options;
 mod parallel;
 #[cfg(feature = "flex")]
 mod product;
+mod reused;
 mod row_loss;
 mod row_rule;
 #[cfg(feature = "flex")]
 mod scratch;
+mod select;
 #[cfg(test)]
 mod specials;
 mod tanh;
@@ -75,10 +77,12 @@ pub use layer::{Activation, any_width, layer, stacked_layer};
 pub use layer_norm::layer_norm;
 pub use mlp::{LayerParts, infer};
 pub use options::{best_of, best_output, chosen_of, chosen_output};
+pub use reused::{reuse, reused};
 pub use row_loss::{
     HostLossData, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel, row_loss_on_host,
 };
 pub use row_rule::{HostColumns, HostColumnsMut, RowInputs, RowSlopes, row_rule};
+pub use select::select_rows;
 pub use tanh::tanh;
 
 /// Whether loops over the memory of tensors ([`HostTensor`]) compute for `device`: it is the CPU, and this crate has the feature `flex`. Another

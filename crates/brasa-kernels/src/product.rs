@@ -256,7 +256,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_the_product_of_the_backend(
-            rows in 1usize..70, inner in 1usize..40, columns in 1usize..90, stacked in 0usize..4, turned in 0usize..4,
+            rows in 1usize..70, inner in prop_oneof![1usize..40, 120usize..300], columns in 1usize..90, stacked in 0usize..4, turned in 0usize..4,
         ) {
             // One member, two batches, or either one shared.
             let (left_members, right_members) = [(None, None), (Some(3), Some(3)), (Some(1), Some(3)), (Some(3), Some(1))][stacked];

@@ -4,6 +4,7 @@
 //! where it lies, and a bias is added without another pass.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
@@ -13,6 +14,8 @@ use crate::scratch::with_scratch;
 const ROWS: usize = 6;
 /// Fewer columns than this leave most lanes of a vector empty.
 const NARROW: usize = 5;
+/// Terms of long sums that are added to all tiles, one after the other: so many rows of 64 columns stay in the first cache.
+const TERMS: usize = 128;
 
 thread_local! {
     /// Memory for copies of narrow factors; kept between products.
@@ -168,16 +171,21 @@ impl WithSimd for Tiles<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let columns = self.dims[2];
+        let [_, inner, columns] = self.dims;
         let lanes = S::F32_LANES;
-        let mut at = 0;
-        if lanes >= 16 {
-            at = self.panels::<S, 4>(simd, at);
-        }
-        at = self.panels::<S, 2>(simd, at);
-        at = self.panels::<S, 1>(simd, at);
-        if at < columns {
-            self.rows::<S, 1>(simd, at, Some((columns - at) as u32));
+        // Rows of weights are few, but a gradient of weights is a sum over all rows of a batch.
+        let most = if self.left.row == 1 { TERMS } else { inner };
+        for first in (0..inner).step_by(most) {
+            let terms = &(first..(first + most).min(inner));
+            let mut at = 0;
+            if lanes >= 16 {
+                at = self.panels::<S, 4>(simd, terms, at);
+            }
+            at = self.panels::<S, 2>(simd, terms, at);
+            at = self.panels::<S, 1>(simd, terms, at);
+            if at < columns {
+                self.rows::<S, 1>(simd, terms, at, Some((columns - at) as u32));
+            }
         }
     }
 }
@@ -186,55 +194,68 @@ impl WithSimd for Tiles<'_> {
 impl Tiles<'_> {
     /// Panels of `V` vectors from column `at` on, as many as there are; returns the next column.
     #[inline(always)]
-    fn panels<S: Simd, const V: usize>(&self, simd: S, mut at: usize) -> usize {
+    fn panels<S: Simd, const V: usize>(&self, simd: S, terms: &Range<usize>, mut at: usize) -> usize {
         let width = V * S::F32_LANES;
         while at + width <= self.dims[2] {
-            self.rows::<S, V>(simd, at, None);
+            self.rows::<S, V>(simd, terms, at, None);
             at += width;
         }
         at
     }
 
     #[inline(always)]
-    fn rows<S: Simd, const V: usize>(&self, simd: S, at: usize, tail: Option<u32>) {
+    fn rows<S: Simd, const V: usize>(&self, simd: S, terms: &Range<usize>, at: usize, tail: Option<u32>) {
         let rows = self.dims[0];
         let mut row = 0;
         while row + ROWS <= rows {
-            self.tile::<S, ROWS, V>(simd, row, at, tail);
+            self.tile::<S, ROWS, V>(simd, row, terms, at, tail);
             row += ROWS;
         }
         match rows - row {
             0 => {}
-            1 => self.tile::<S, 1, V>(simd, row, at, tail),
-            2 => self.tile::<S, 2, V>(simd, row, at, tail),
-            3 => self.tile::<S, 3, V>(simd, row, at, tail),
-            4 => self.tile::<S, 4, V>(simd, row, at, tail),
-            _ => self.tile::<S, 5, V>(simd, row, at, tail),
+            1 => self.tile::<S, 1, V>(simd, row, terms, at, tail),
+            2 => self.tile::<S, 2, V>(simd, row, terms, at, tail),
+            3 => self.tile::<S, 3, V>(simd, row, terms, at, tail),
+            4 => self.tile::<S, 4, V>(simd, row, terms, at, tail),
+            _ => self.tile::<S, 5, V>(simd, row, terms, at, tail),
         }
     }
 
-    /// `R` rows and `V` vectors of columns, or the `tail` first columns of one vector.
+    /// Adds terms to the sums of `R` rows and `V` vectors of columns, or of the `tail` first columns of one vector.
     #[inline(always)]
-    fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, row: usize, at: usize, tail: Option<u32>) {
-        let Self { left, right, bias, to, dims: [_, inner, columns] } = *self;
+    fn tile<S: Simd, const R: usize, const V: usize>(
+        &self,
+        simd: S,
+        row: usize,
+        terms: &Range<usize>,
+        at: usize,
+        tail: Option<u32>,
+    ) {
+        let Self { left, right, bias, to, dims: [.., columns] } = *self;
         let lanes = S::F32_LANES;
         let mask = simd.mask_between_m32s(0, tail.unwrap_or(lanes as u32));
-        // SAFETY: `multiply_tiles` requires that all rows and columns are inside the data; masks leave out columns behind the last.
+        // SAFETY: `multiply_tiles` requires that all rows and columns are inside the data; masks leave out columns behind the last. The first
+        // terms write all sums, before others read them.
         unsafe {
             let load = |from: *const f32| match tail {
                 Some(_) => simd.mask_load_ptr_f32s(mask, from),
                 None => from.cast::<S::f32s>().read_unaligned(),
             };
+            let place = |i: usize, v: usize| to.add((row + i) * columns + at + v * lanes);
             let mut sums = [[simd.splat_f32s(0.0); V]; R];
-            if let Some(bias) = bias {
+            if terms.start > 0 {
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    sums.iter_mut().enumerate().for_each(|(v, sum)| *sum = load(place(i, v)));
+                }
+            } else if let Some(bias) = bias {
                 for v in 0..V {
                     let bias = load(bias.as_ptr().add(at + v * lanes));
                     sums.iter_mut().for_each(|sums| sums[v] = bias);
                 }
             }
-            let mut left_at = left.data.as_ptr().add(row * left.row);
-            let mut right_at = right.data.as_ptr().add(at);
-            for _ in 0..inner {
+            let mut left_at = left.data.as_ptr().add(row * left.row + terms.start * left.column);
+            let mut right_at = right.data.as_ptr().add(at + terms.start * right.row);
+            for _ in 0..terms.len() {
                 let mut factors = [simd.splat_f32s(0.0); V];
                 for (v, factor) in factors.iter_mut().enumerate() {
                     *factor = load(right_at.add(v * lanes));
@@ -250,10 +271,9 @@ impl Tiles<'_> {
             }
             for (i, sums) in sums.iter().enumerate() {
                 for (v, sum) in sums.iter().enumerate() {
-                    let to = to.add((row + i) * columns + at + v * lanes);
                     match tail {
-                        Some(_) => simd.mask_store_ptr_f32s(mask, to, *sum),
-                        None => to.cast::<S::f32s>().write_unaligned(*sum),
+                        Some(_) => simd.mask_store_ptr_f32s(mask, place(i, v), *sum),
+                        None => place(i, v).cast::<S::f32s>().write_unaligned(*sum),
                     }
                 }
             }

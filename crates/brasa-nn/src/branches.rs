@@ -1,6 +1,6 @@
 //! Two networks on the features of a third, or on inputs of their own, in the memory of the CPU.
 
-use brasa_kernels::HostMlp;
+use brasa_kernels::{HostMlp, reused};
 
 /// A body with two branches: actor and critic, mean and deviation, value and advantages.
 pub(crate) struct Branches {
@@ -45,7 +45,7 @@ impl Branches {
         let Self { body, branches } = self;
         let (n_body, features) = (body.n_params(), body.results(x));
         let features = [features, if n_body == 0 { other } else { features }];
-        let mut gradient = vec![0.0; n_body + branches.iter().map(HostMlp::n_params).sum::<usize>()];
+        let mut gradient = reused(n_body + branches.iter().map(HostMlp::n_params).sum::<usize>());
         let (of_body, mut of_branches) = gradient.split_at_mut(n_body);
         let mut by_features: [Vec<f32>; 2] = [Vec::new(), Vec::new()];
         let (results, wants) = (features.into_iter().zip(by_results), n_body > 0 || by_x.is_some());

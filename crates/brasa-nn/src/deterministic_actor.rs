@@ -6,7 +6,7 @@ use brasa_core::export::{ExportedPolicy, Function, Layer, Output};
 use brasa_core::{
     ActionSizes, Deterministic, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Obs, Policy, RandomWarmup,
 };
-use brasa_kernels::HostTensor;
+use brasa_kernels::{HostTensor, reused};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -150,7 +150,7 @@ impl Deterministic for DeterministicActor {
         let (mut by_output, []) = by(&HostTensor::tensor(actions.clone(), [n_rows, self.bounds.n_actions()]), [])?;
         // d tanh = 1 - a^2.
         by_output.iter_mut().zip(actions).for_each(|(by, action)| *by *= 1.0 - action * action);
-        let mut gradient = vec![0.0; net.n_params()];
+        let mut gradient = reused(net.n_params());
         net.backward(&obs, &by_output, Some(&mut gradient), None);
         Some(gradient)
     }

@@ -1,5 +1,6 @@
 //! Gradients of all parameters of a module, its weights, and their number, parameter by parameter.
 
+use brasa_kernels::reuse;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 
@@ -27,7 +28,10 @@ impl Gradient {
     /// If they are on different devices.
     pub fn plus(mut self, other: Self) -> Self {
         match (&mut self.numbers, other.numbers) {
-            (Numbers::Host(sum), Numbers::Host(other)) => sum.iter_mut().zip(other).for_each(|(sum, x)| *sum += x),
+            (Numbers::Host(sum), Numbers::Host(other)) => {
+                sum.iter_mut().zip(&other).for_each(|(sum, x)| *sum += x);
+                reuse(other);
+            }
             (Numbers::Device(sum), Numbers::Device(other)) => {
                 sum.iter_mut().zip(other).for_each(|(sum, x)| *sum = sum.clone() + x);
             }

@@ -351,13 +351,13 @@ impl<M: Module> Trainable<M> {
         step: Step,
         accepts: impl Fn(&Reports<R>) -> bool,
     ) -> Learned<X, R> {
-        let (n_rows, device) = (forward.n_rows(), self.device().clone().without_autodiff());
+        let n_rows = forward.n_rows();
         let unit = forward.unit(self.plain());
         let n_parts = self.n_parts().max(self.n_parts_in_cache(forward, unit, &data));
         let ranges = parts(n_rows, n_parts, unit);
         let mut left = ranges.len();
         if left == 1 {
-            let whole = Part::new(0..n_rows, n_rows, &device);
+            let whole = Part::new(0..n_rows, n_rows);
             let (learned, gradient) = self.gradient_of(forward, &whole, data, loss, step, accepts);
             gradient.into_iter().for_each(|gradient| self.apply_gradient(gradient, step));
             return learned;
@@ -366,7 +366,7 @@ impl<M: Module> Trainable<M> {
         let (mut gradients, mut total): (Option<Gradient>, Option<Learned<X, R>>) = (None, None);
         for range in ranges {
             left -= 1;
-            let (part, mut copies) = (Part::new(range, n_rows, &device), [const { None }; D]);
+            let (part, mut copies) = (Part::new(range, n_rows), [const { None }; D]);
             let data = Data::part(data.with(&standard), &part, n_rows, &mut copies);
             let so_far = total.as_ref().map(|total| &total.reports);
             // The last part decides, when all is known.
@@ -398,7 +398,7 @@ impl<M: Module> Trainable<M> {
         if n_rows <= ROWS || unit >= n_rows || !data.is_on_host() {
             return 1;
         }
-        let few = Part::new(0..unit, n_rows, &self.device().clone().without_autodiff());
+        let few = Part::new(0..unit, n_rows);
         let mut needs_no_tape = false;
         forward.gradient(self.plain(), &few, &mut |_| {
             needs_no_tape = true;

@@ -27,6 +27,7 @@ mod action_bounds;
 mod action_head;
 mod actor_critic;
 mod advantage;
+mod bootstrap;
 mod boxed;
 mod branches;
 mod cnn;
@@ -75,6 +76,7 @@ mod window_actor_critic;
 pub use action_head::{ActionHead, ActionHeadConfig, Heads};
 pub use actor_critic::{ActorCriticConfig, MlpActorCritic};
 pub use advantage::{choice_weight, explained_variance, normalize};
+pub use bootstrap::bootstrapped;
 pub use boxed::{
     ActorCriticNetwork, ActorCriticRole, Boxed, CriticsNetwork, CriticsRole, DeterministicActorNetwork,
     DeterministicActorRole, Erase, ErasedMapper, ErasedModule, ErasedVisitor, Role, StochasticActorNetwork,

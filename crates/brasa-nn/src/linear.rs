@@ -162,6 +162,11 @@ pub struct StackedLinear {
 }
 
 impl StackedLinear {
+    /// Whether operations with the weights are recorded on the tape.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.weight.val().is_autodiff()
+    }
+
     /// `n` layers with initial weights from `rng`, one layer after the other.
     pub fn new(
         n: usize,

@@ -177,6 +177,11 @@ impl StackedMlp {
         Self { hidden, output, activation: config.activation }
     }
 
+    /// Whether operations with the weights are recorded on the tape.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.output.iter().chain(&self.hidden).any(StackedLinear::is_recorded)
+    }
+
     /// The hidden layers.
     pub(crate) fn hidden(&self) -> &[StackedLinear] {
         &self.hidden

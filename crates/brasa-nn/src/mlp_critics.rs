@@ -3,7 +3,7 @@
 use brasa_core::analytic::{ByResults, CriticsInput};
 use brasa_core::env::{Space, field};
 use brasa_core::{Critics, Obs};
-use brasa_kernels::{HostTensor, concat};
+use brasa_kernels::{HostMlp, HostTensor, concat, reused};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -101,6 +101,21 @@ impl MlpCritics {
         let norms = norms.map(|width| StackedLayerNorm::new(config.n_critics, *width, device)).collect();
         Ok(Self { net: StackedMlp::new(config.n_critics, &mlp, device, rng), norms })
     }
+
+    /// Observations and actions side by side, and the layers; `None` where another device computes, or without numbers.
+    fn on_host(&self, obs: &Tensor<2>, action: &Tensor<2>) -> Option<(Vec<f32>, HostMlp)> {
+        let ([n_rows, width], [_, n_actions]) = (obs.dims(), action.dims());
+        let (obs, actions, net) = (HostTensor::of(obs)?, HostTensor::of(action)?, self.net.on_host(&self.norms)?);
+        if n_rows * width * n_actions == 0 {
+            return None;
+        }
+        let mut input = Vec::with_capacity(n_rows * (width + n_actions));
+        for (obs, action) in obs.chunks_exact(width).zip(actions.chunks_exact(n_actions)) {
+            input.extend_from_slice(obs);
+            input.extend_from_slice(action);
+        }
+        Some((input, net))
+    }
 }
 
 impl Critics for MlpCritics {
@@ -108,23 +123,24 @@ impl Critics for MlpCritics {
     type Action = Tensor<2>;
 
     fn values(&self, obs: Obs, action: Tensor<2>) -> Tensor<2> {
+        let is_recorded = self.net.is_recorded() || obs.values.is_autodiff() || action.is_autodiff();
+        if !is_recorded && let Some((input, mut net)) = self.on_host(&obs.values, &action) {
+            let n_rows = action.dims()[0];
+            let values = net.forward(&input, n_rows).to_vec();
+            let n_critics = values.len() / n_rows;
+            return HostTensor::tensor(values, [n_critics, n_rows]);
+        }
         let input = concat(vec![obs.values, action]);
         self.net.forward_normalized(input.unsqueeze(), &self.norms).squeeze_dim(2)
     }
 
     fn gradient(&self, obs: &Obs, action: &Tensor<2>, of: CriticsInput, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
         let ([n_rows, width], [_, n_actions]) = (obs.values.dims(), action.dims());
-        let (obs, actions, mut net) =
-            (HostTensor::of(&obs.values)?, HostTensor::of(action)?, self.net.on_host(&self.norms)?);
-        if n_rows * width * n_actions == 0 {
-            return None;
-        }
-        let rows = obs.chunks_exact(width).zip(actions.chunks_exact(n_actions));
-        let input: Vec<f32> = rows.flat_map(|(obs, action)| obs.iter().chain(action).copied()).collect();
+        let (input, mut net) = self.on_host(&obs.values, action)?;
         let [by_values] = by([net.forward(&input, n_rows)])?;
         Some(match of {
             CriticsInput::Parameters => {
-                let mut gradient = vec![0.0; net.n_params()];
+                let mut gradient = reused(net.n_params());
                 net.backward(&input, &by_values, Some(&mut gradient), None);
                 gradient
             }

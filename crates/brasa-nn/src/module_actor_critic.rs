@@ -277,10 +277,8 @@ impl<M: ActorCriticModule> ActorCritic for ModuleActorCritic<M> {
     }
 
     fn evaluate_sequences(&self, obs: M::Obs, action: Tensor<2>, sequences: &Sequences) -> Evaluation {
-        let device = sequences.state.device();
         let steps = sequences.steps(|rows, state| {
-            let rows = Tensor::arange(rows.start as i64..rows.end as i64, &device);
-            let (outputs, values, after) = self.network.step(obs.select(rows), state);
+            let (outputs, values, after) = self.network.step(obs.range(rows), state);
             ((outputs, values), after)
         });
         let (outputs, values): (Vec<_>, Vec<_>) = steps.into_iter().unzip();

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use brasa_core::Rows;
-use burn::tensor::{Device, Int, Tensor};
 
 /// `n_rows` rows in at most `n_parts` parts that follow each other, of equally many rows; the last one may have fewer. Every part but the last
 /// has a multiple of `unit` rows. No rows are one part.
@@ -55,16 +54,15 @@ pub struct Part {
     /// Their share of the rows of the batch.
     pub(crate) share: f64,
     /// `None` for the whole batch.
-    indices: Option<Tensor<1, Int>>,
+    range: Option<Range<usize>>,
 }
 
 impl Part {
-    /// `rows` of a batch of `n_rows` on `device`.
-    pub(crate) fn new(rows: Range<usize>, n_rows: usize, device: &Device) -> Self {
+    /// `rows` of a batch of `n_rows`.
+    pub(crate) fn new(rows: Range<usize>, n_rows: usize) -> Self {
         let is_whole = rows == (0..n_rows);
         let share = if is_whole { 1.0 } else { rows.len() as f64 / n_rows as f64 };
-        let indices = (!is_whole).then(|| Tensor::arange(rows.start as i64..rows.end as i64, device));
-        Self { n_rows: rows.len(), share, indices }
+        Self { n_rows: rows.len(), share, range: (!is_whole).then_some(rows) }
     }
 
     /// Number of rows.
@@ -74,8 +72,8 @@ impl Part {
 
     /// The rows of `batch`, without a copy if these are all.
     pub fn of<'a, R: Rows>(&self, batch: &'a R) -> Cow<'a, R> {
-        match &self.indices {
-            Some(indices) => Cow::Owned(batch.select(indices.clone())),
+        match &self.range {
+            Some(range) => Cow::Owned(batch.range(range.clone())),
             None => Cow::Borrowed(batch),
         }
     }
@@ -92,9 +90,9 @@ mod tests {
         assert_eq!(parts(2, 5, 1), [0..1, 1..2]);
         assert_eq!(parts(7, 1, 1), vec![0..7; 1]);
         assert_eq!(parts(0, 2, 1), vec![0..0; 1]);
-        let (device, batch) = (brasa_test::device(), Tensor::<1>::from_floats([1.0, 2.0, 3.0], &brasa_test::device()));
-        assert!(matches!(Part::new(0..3, 3, &device).of(&batch), Cow::Borrowed(_)));
-        let part = Part::new(1..3, 3, &device);
+        let batch = burn::tensor::Tensor::<1>::from_floats([1.0, 2.0, 3.0], &brasa_test::device());
+        assert!(matches!(Part::new(0..3, 3).of(&batch), Cow::Borrowed(_)));
+        let part = Part::new(1..3, 3);
         assert_eq!(part.of(&batch).to_data().iter::<f32>().collect::<Vec<_>>(), [2.0, 3.0]);
         assert_eq!(part.n_rows(), 2);
     }

@@ -4,7 +4,7 @@ use brasa_core::analytic::ByResults;
 use brasa_core::env::Space;
 use brasa_core::export::{ExportedPolicy, Output};
 use brasa_core::{ActionValues, Obs};
-use brasa_kernels::{HostMlp, HostTensor, best_of};
+use brasa_kernels::{HostMlp, HostTensor, best_of, reused};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -141,7 +141,7 @@ impl QNetwork {
             let [by_chosen] = by([&(0..n_rows).map(|row| values[chosen(row)]).collect::<Vec<_>>()])?;
             let mut by_values = vec![0.0; values.len()];
             by_chosen.iter().enumerate().for_each(|(row, x)| by_values[chosen(row)] = *x);
-            let mut gradient = vec![0.0; network.n_params()];
+            let mut gradient = reused(network.n_params());
             network.backward(x, &by_values, Some(&mut gradient), by_x);
             return Some(gradient);
         };

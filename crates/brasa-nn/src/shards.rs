@@ -59,8 +59,8 @@ where
         return None;
     }
     let part = |first: usize| {
-        let rows = Tensor::arange(first as i64..(first + per_shard).min(n_rows) as i64, &device);
-        (network.clone(), obs.select(rows.clone()), action.select(rows))
+        let rows = first..(first + per_shard).min(n_rows);
+        (network.clone(), obs.range(rows.clone()), action.range(rows))
     };
     let parts: Vec<_> = (0..n_rows).step_by(per_shard).map(part).collect();
     let evaluate = |(network, obs, action): (M, M::Obs, M::Action)| {

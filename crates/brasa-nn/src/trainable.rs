@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use brasa_core::Metrics;
 use brasa_device::{Precision, precision};
-use brasa_kernels::{HostTensor, clip_scale, concat, runs_on_host, split};
+use brasa_kernels::{HostTensor, clip_scale, concat, reuse, runs_on_host, split};
 use brasa_shards::{mean, shard};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -288,6 +288,7 @@ impl<M: Module> Trainable<M> {
                 if !scaled || self.unscale(&mut numbers) {
                     self.step_on_host(&mut numbers, step);
                 }
+                reuse(numbers);
             }
             Numbers::Device(grads) => self.step_on_device(grads, scaled, step),
         }

@@ -10,7 +10,7 @@ use brasa_device::precision;
 use brasa_kernels::{HostTensor, LossData};
 use brasa_nn::{
     Changing, Data, DrawnActions, Forward, Held, Learned, ParamsError, Part, Persist, Recordable, Recordings, Reports,
-    Saved, Step, Trainable, Update, ValuesOfActions, draw_noise, weights,
+    Saved, Step, Trainable, Update, ValuesOfActions, bootstrapped, draw_noise, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::{Module, Param, ParamId};
@@ -404,8 +404,7 @@ pub fn td_target(
     next_log_prob: Tensor<1>,
     ent_coef: Tensor<1>,
 ) -> Tensor<1> {
-    let next_value = next_q.min_dim(0).squeeze_dim::<1>(0) - next_log_prob * ent_coef;
-    reward + discount * next_value
+    bootstrapped(reward, discount, next_q, Some([next_log_prob, ent_coef]))
 }
 
 /// `w (Q_i - y)^2 / 2` of a critic, equation 5, from the target and the weight of the row.

@@ -9,7 +9,7 @@ use brasa_core::{
 use brasa_kernels::LossData;
 use brasa_nn::{
     Changing, Data, GreedyActions, Held, Learned, ParamsError, Persist, Recordable, Recordings, Saved, Step, Trainable,
-    Update, ValuesOfActions, draw_noise, weights,
+    Update, ValuesOfActions, bootstrapped, draw_noise, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -352,7 +352,7 @@ pub fn target_action(action: Tensor<2>, noise: Tensor<2>, std: f64, clip: f64) -
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_q: Tensor<2>) -> Tensor<1> {
-    reward + discount * next_q.min_dim(0).squeeze_dim::<1>(0)
+    bootstrapped(reward, discount, next_q, None)
 }
 
 /// `w (Q_i - y)^2` of a critic, algorithm 1, from the target and the weight of the row.

@@ -93,10 +93,7 @@ impl<O: Rows, A: Rows> Transitions<O, A> {
         let whole = self.on_one_device();
         let ReplayedSequences { steps: Sequences { state, starts }, last, burn_in } = replayed;
         let (n_rows, n) = (starts.dims()[0], burn_in * state.dims()[0]);
-        let device = starts.device();
-        let first = Tensor::arange(0..n as i64, &device);
-        let obs = whole.obs.select(first);
-        let rest = whole.select(Tensor::arange(n as i64..n_rows as i64, &device));
+        let (obs, rest) = (whole.obs.range(0..n), whole.range(n..n_rows));
         let before = Sequences { state: state.clone(), starts: starts.clone().slice(0..n) };
         let steps = Sequences { state, starts: starts.slice(n..n_rows) };
         let last = last.slice(n..n_rows) - n as i64;

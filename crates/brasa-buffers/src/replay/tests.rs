@@ -485,6 +485,24 @@ fn both_forms_of_priorities_draw_the_same_rows() {
 }
 
 #[test]
+fn rows_are_followed_alike_in_memory_and_as_tensors() {
+    for n_step in [1, 3] {
+        let config = ReplayConfig { capacity: 300, n_step, ..ReplayConfig::default() };
+        let (_, replay, _) = wrapped(&config, 2, Form::Uniform);
+        let rows = Drawn::Host(replay.draw(200, &mut named_rng(1, "test", 0)));
+        let ReplayBuffer { n_step: batch, ring, outcome, .. } = &replay;
+        let [a, b] = [batch.follow(&rows, ring, outcome), batch.follow_as_tensors(&rows, ring, outcome)];
+        let same = |a: Tensor<1, Int>, b: Tensor<1, Int>| assert_eq!(a.to_data(), b.to_data());
+        same(a.rows, b.rows);
+        same(a.successors, b.successors);
+        assert_eq!(a.more.is_some(), n_step > 1);
+        a.more.zip(b.more).into_iter().for_each(|(a, b)| same(a, b));
+        assert_eq!(floats(&a.discount), floats(&b.discount));
+        assert_eq!(floats(&a.reward), floats(&b.reward));
+    }
+}
+
+#[test]
 fn new_transitions_get_the_largest_priority_so_far_and_overwritten_ones_none() {
     for form in [Form::PrioritizedOnHost, Form::PrioritizedOnDevice] {
         let config = ReplayConfig { capacity: 12, ..ReplayConfig::default() };

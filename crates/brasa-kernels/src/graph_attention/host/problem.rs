@@ -1,7 +1,8 @@
 //! Inputs of attention: slices of tensors, and graphs from tables.
 
 use burn::backend::flex::FlexTensor;
-use burn::tensor::DType;
+
+use crate::host::Integers;
 
 /// The elements of a contiguous tensor.
 pub fn floats(tensor: &FlexTensor) -> &[f32] {
@@ -22,41 +23,6 @@ pub struct Shape {
     pub width: usize,
     /// Attention vectors per head: 2 for version 1, 1 for version 2.
     pub vectors: usize,
-}
-
-/// Integers of a table, of either width.
-pub enum Integers<'a> {
-    Narrow(&'a [i32]),
-    Wide(&'a [i64]),
-}
-
-impl<'a> Integers<'a> {
-    pub fn of(tensor: &'a FlexTensor) -> Self {
-        assert!(tensor.is_contiguous(), "tables are uploaded whole");
-        let first = tensor.layout().start_offset();
-        let range = first..first + tensor.layout().num_elements();
-        match tensor.dtype() {
-            DType::I32 => Self::Narrow(&tensor.storage::<i32>()[range]),
-            DType::I64 => Self::Wide(&tensor.storage::<i64>()[range]),
-            other => panic!("tables are integers of 32 or 64 bits, not {other:?}"),
-        }
-    }
-
-    pub fn at(&self, index: usize) -> usize {
-        match self {
-            Self::Narrow(values) => values[index] as usize,
-            Self::Wide(values) => values[index] as usize,
-        }
-    }
-
-    /// Reads line `line` of a table with lines of the length of `into`.
-    pub fn read_line(&self, line: usize, into: &mut [usize]) {
-        let range = line * into.len()..(line + 1) * into.len();
-        match self {
-            Self::Narrow(values) => into.iter_mut().zip(&values[range]).for_each(|(to, from)| *to = *from as usize),
-            Self::Wide(values) => into.iter_mut().zip(&values[range]).for_each(|(to, from)| *to = *from as usize),
-        }
-    }
 }
 
 pub struct Problem<'a> {
