@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, available_parallelism};
+use std::time::{Duration, Instant};
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut, ArrayViewMut1, ArrayViewMut2, Axis, RemoveAxis, s};
 
@@ -12,7 +14,8 @@ use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, InvalidField, Stat
 
 /// Chunks of environments, one per thread; the calling thread steps the first chunk itself.
 ///
-/// Threads are started once and wait on a condition variable between steps. Random numbers are addressed by the global
+/// Threads are started once and wait on a condition variable between steps. If there is a core for each of them, they first look for their next
+/// task for 20 us, because to wake a thread takes as long as a thousand steps of a small environment. Random numbers are addressed by the global
 /// index of the environment, so results are the same for any number of threads.
 ///
 /// ```
@@ -40,6 +43,10 @@ pub struct Threaded<B> {
 struct Chunk<B> {
     state: Mutex<Work<B>>,
     changed: Condvar,
+    /// Whether there is an order, for threads that look before they wait.
+    is_busy: AtomicBool,
+    /// How long they look.
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -90,6 +97,14 @@ impl<B> Chunk<B> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Looks for a while until there is an order, or none.
+    fn look_for(&self, is_busy: bool) {
+        let begin = Instant::now();
+        while self.is_busy.load(Ordering::Acquire) != is_busy && begin.elapsed() < self.patience {
+            std::hint::spin_loop();
+        }
+    }
+
     fn wait_while(&self, mut condition: impl FnMut(&Work<B>) -> bool) -> MutexGuard<'_, Work<B>> {
         self.changed.wait_while(self.lock(), |work| condition(work)).unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,11 +130,15 @@ impl<B: EnvBatch + 'static> Threaded<B> {
         }
         let bounds: Vec<_> = (0..n_threads).map(|i| i * n_envs / n_threads..(i + 1) * n_envs / n_threads).collect();
         let mut chunks = Vec::with_capacity(n_threads);
+        // A thread that looks for work keeps others from their core.
+        let has_cores = available_parallelism().is_ok_and(|cores| n_threads <= cores.get());
+        let patience = if has_cores { Duration::from_micros(20) } else { Duration::ZERO };
         for range in &bounds {
             let batch = make(range.clone())?;
             let slabs = BatchSlabs::new(batch.spec());
             let work = Work { batch, slabs, order: Order::Wait, data: None, result: Ok(()) };
-            chunks.push(Arc::new(Chunk { state: Mutex::new(work), changed: Condvar::new() }));
+            let (state, changed, is_busy) = (Mutex::new(work), Condvar::new(), AtomicBool::new(false));
+            chunks.push(Arc::new(Chunk { state, changed, is_busy, patience }));
         }
         let mut workers = Vec::with_capacity(n_threads - 1);
         for (index, chunk) in chunks.iter().enumerate().skip(1) {
@@ -157,11 +176,14 @@ impl<B: EnvBatch + 'static> Threaded<B> {
             let mut work = chunk.lock();
             (work.order, work.data) = (order, Some(data));
             drop(work);
+            chunk.is_busy.store(true, Ordering::Release);
             chunk.changed.notify_one();
         }
         self.chunks[0].lock().run();
+        self.chunks[0].is_busy.store(false, Ordering::Release);
         let mut result = Ok(());
         for chunk in &self.chunks {
+            chunk.look_for(false);
             let mut work = chunk.wait_while(|work| work.order != Order::Wait);
             // The error of the first environment is returned, in whatever order threads finish.
             let chunk_result = std::mem::replace(&mut work.result, Ok(()));
@@ -185,11 +207,14 @@ impl<B: EnvBatch + 'static> Threaded<B> {
 /// Loop of a worker: wait for an order, execute it, report its end.
 fn serve<B: EnvBatch>(chunk: &Chunk<B>) {
     loop {
+        chunk.look_for(true);
         let mut work = chunk.wait_while(|work| work.order == Order::Wait);
         if work.order == Order::Stop {
             return;
         }
         work.run();
+        // While the lock is held: the next order comes after this.
+        chunk.is_busy.store(false, Ordering::Release);
         drop(work);
         chunk.changed.notify_one();
     }

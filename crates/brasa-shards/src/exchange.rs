@@ -2,14 +2,23 @@
 
 use std::any::Any;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
 /// Where the shards of one process meet. The last one to arrive combines what all have brought.
 #[derive(Default)]
 pub(crate) struct Exchange {
     state: Mutex<State>,
     wake: Condvar,
+    /// Meetings that have ended or failed, for shards that look before they wait.
+    ended: AtomicU64,
+    n_cores: OnceLock<usize>,
 }
+
+/// How long a shard with a core looks before it waits: to wake it would take as long as a gradient of a small network.
+const PATIENCE: Duration = Duration::from_micros(200);
 
 #[derive(Default)]
 struct State {
@@ -55,7 +64,7 @@ impl Exchange {
         state.check_left();
         if state.failure.is_some() {
             drop(state);
-            self.wake.notify_all();
+            self.end_waiting();
             cancel();
         }
         let result = if state.brought.len() == n {
@@ -66,10 +75,12 @@ impl Exchange {
             let result: Arc<R> = Arc::new(combine(parts.collect()));
             state.result = Some(result.clone());
             state.meetings += 1;
-            self.wake.notify_all();
+            drop(state);
+            self.end_waiting();
             return result;
         } else {
             let meeting = state.meetings;
+            state = self.look(state, n);
             while state.meetings == meeting {
                 if state.failure.is_some() {
                     drop(state);
@@ -93,7 +104,7 @@ impl Exchange {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.failure.get_or_insert((shard, reason));
         drop(state);
-        self.wake.notify_all();
+        self.end_waiting();
     }
 
     /// The work of `shard` has ended well. Shards that wait for it, now or later, fail: it will not come.
@@ -102,12 +113,32 @@ impl Exchange {
         state.left.get_or_insert(shard);
         state.check_left();
         drop(state);
-        self.wake.notify_all();
+        self.end_waiting();
     }
 
     /// The shard that failed first, with the reason.
     pub fn failure(&self) -> Option<(usize, String)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.clone()
+    }
+
+    /// Looks for a while, without the lock, until a meeting has ended.
+    fn look<'a>(&'a self, state: MutexGuard<'a, State>, n_shards: usize) -> MutexGuard<'a, State> {
+        if n_shards > *self.n_cores.get_or_init(|| available_parallelism().map_or(1, usize::from)) {
+            return state;
+        }
+        // Read with the lock: a later meeting changes it.
+        let (ended, begin) = (self.ended.load(Ordering::Acquire), Instant::now());
+        drop(state);
+        while self.ended.load(Ordering::Acquire) == ended && begin.elapsed() < PATIENCE {
+            std::hint::spin_loop();
+        }
+        self.lock()
+    }
+
+    /// Ends the waiting of all shards, which look at the state then.
+    fn end_waiting(&self) {
+        self.ended.fetch_add(1, Ordering::Release);
+        self.wake.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
