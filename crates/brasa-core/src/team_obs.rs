@@ -312,4 +312,26 @@ mod tests {
         assert_eq!(floats(twice.rows())[18..], floats(team.rows()));
         assert_eq!(floats(twice.rows())[..18], [0.0; 18]);
     }
+
+    #[test]
+    fn a_range_has_the_rows_that_are_selected_and_whole_teams_share_on() {
+        let device = brasa_test::device();
+        let numbers = |n: usize, dims: [usize; 2]| {
+            Tensor::<2>::from_data(TensorData::new((0..n).map(|i| i as f32).collect::<Vec<_>>(), dims), &device)
+        };
+        let team = TeamObs {
+            shared: Some(Shared::PerEnv(numbers(6, [3, 2]))),
+            own: Some(numbers(6, [6, 1])),
+            mask: Some(numbers(12, [6, 2])),
+            n_agents: 2,
+            actions_per_flag: 1,
+        };
+        for (range, is_shared) in [(2..6, true), (1..4, false), (0..6, true)] {
+            let (part, selected) = (team.range(range.clone()), team.select(row_indices(range, &device)));
+            assert_eq!(matches!(part.shared, Some(Shared::PerEnv(_))), is_shared);
+            assert_eq!(part.n_rows(), selected.n_rows());
+            let parts = |team: TeamObs| [floats(team.rows()), floats(team.mask.expect("it has one"))];
+            assert_eq!(parts(part), parts(selected));
+        }
+    }
 }

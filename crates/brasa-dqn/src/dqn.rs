@@ -6,7 +6,7 @@ use brasa_core::{ActionValues, Learner, Metrics, OffPolicyLearner, PolicyState, 
 use brasa_kernels::LossData;
 use brasa_nn::{
     Changing, Clip, Data, Held, Learned, ParamsError, Persist, Recordable, Recordings, Saved, Step, Trainable, Update,
-    ValuesOfChoices, check_memory, weights,
+    ValuesOfChoices, bootstrapped, check_memory, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -349,7 +349,7 @@ const SLOPE: f32 = 1e-3;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_value: Tensor<1>) -> Tensor<1> {
-    reward + discount * next_value
+    bootstrapped(reward, discount, next_value.unsqueeze(), None)
 }
 
 /// `w huber(Q(s, a) - y)` with `huber(d) = d^2 / 2` within 1 and `|d| - 1/2` outside (PyTorch's `smooth_l1_loss`), of the value of an action,

@@ -6,7 +6,7 @@
 use burn::tensor::Tensor;
 
 #[cfg(feature = "flex")]
-use crate::reused;
+use crate::reused::{make_room, reused};
 use crate::{Activation, HostTensor, reuse};
 
 /// Layers one after the other; of several networks side by side, each layer has the weights of all.
@@ -200,10 +200,7 @@ impl HostMlp {
                 let dims = layer.dims(n_rows);
                 layer.count_product(n_rows, crate::layer::FORWARD_LAUNCHES);
                 let Layer { weight, bias, activation, norm, y, .. } = layer;
-                let n = dims.members * n_rows * dims.outputs;
-                if y.capacity() < n {
-                    reuse(std::mem::replace(y, reused(n)));
-                }
+                make_room(y, dims.members * n_rows * dims.outputs);
                 match norm {
                     None => crate::layer::layer_into(x, weight, bias, *activation, dims, y),
                     Some(norm) => {
@@ -238,9 +235,8 @@ impl HostMlp {
             use crate::layer::{backward_launches, grad_before};
             use crate::product::{input_grad_into, weight_grad_into};
 
-            let (mut own, mut next) = (reused(grad.len()), reused(grad.len()));
-            own.copy_from_slice(grad);
-            let mut grad = own;
+            let (by_results, mut grad, mut next) = (grad, reused(grad.len()), Vec::new());
+            grad.copy_from_slice(by_results);
             let (mut rest, mut rest_of_norms) = gradient.map_or((None, None), |gradient| {
                 assert_eq!(gradient.len(), self.n_params(), "a gradient for every parameter");
                 let (layers, norms) = gradient.split_at_mut(gradient.len() - self.n_norm_params());
@@ -280,10 +276,7 @@ impl HostMlp {
                 }
                 if i > 0 || by_x.is_some() {
                     layer.count_product(self.rows, 1);
-                    let n = dims.members * dims.rows * dims.inputs;
-                    if next.capacity() < n {
-                        reuse(std::mem::replace(&mut next, reused(n)));
-                    }
+                    make_room(&mut next, dims.members * dims.rows * dims.inputs);
                     input_grad_into(&grad, &layer.weight, dims, &mut next);
                     std::mem::swap(&mut grad, &mut next);
                 }

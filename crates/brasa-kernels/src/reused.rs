@@ -34,30 +34,43 @@ struct Kept {
 /// assert_eq!(reused(900), [0.5; 900]);
 /// ```
 pub fn reused(n: usize) -> Vec<f32> {
-    let kept = KEPT.with_borrow_mut(|kept| {
-        if is_measured() {
-            return None;
-        }
+    let kept = with_kept(|kept| {
         let fitting = kept.blocks.iter().enumerate().filter(|(_, block)| block.capacity() >= n);
         let (place, _) = fitting.min_by_key(|(_, block)| block.capacity())?;
         let block = kept.blocks.swap_remove(place);
         kept.n -= block.capacity();
         Some(block)
     });
-    let mut numbers = kept.unwrap_or_default();
+    let mut numbers = kept.flatten().unwrap_or_default();
     numbers.resize(n, 0.0);
     numbers
 }
 
 /// Keeps the memory of `numbers` for [`reused`] in this thread, or frees it if enough is kept.
 pub fn reuse(numbers: Vec<f32>) {
-    KEPT.with_borrow_mut(|kept| {
+    with_kept(|kept| {
         let n = numbers.capacity();
-        if !is_measured() && n > 0 && kept.blocks.len() < BLOCKS && kept.n + n <= NUMBERS {
+        if n > 0 && kept.blocks.len() < BLOCKS && kept.n + n <= NUMBERS {
             kept.n += n;
             kept.blocks.push(numbers);
         }
     });
+}
+
+/// Replaces `numbers` by those of another block if it has no room for `n`.
+#[cfg(feature = "flex")]
+pub(crate) fn make_room(numbers: &mut Vec<f32>, n: usize) {
+    if numbers.capacity() < n {
+        reuse(std::mem::replace(numbers, reused(n)));
+    }
+}
+
+/// `None` while memory is measured, and at the end of the thread, when a network may still be dropped.
+fn with_kept<R>(work: impl FnOnce(&mut Kept) -> R) -> Option<R> {
+    if is_measured() {
+        return None;
+    }
+    KEPT.try_with(|kept| work(&mut kept.borrow_mut())).ok()
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ pub(super) struct NStepBatch {
     n_slots: usize,
     /// Used if the host does not know the sampled rows.
     links: Option<Links>,
-    gamma: f64,
     /// Gamma to the power 0, 1, ... `n_step`.
     powers: Vec<f32>,
     /// `[n_step, 1]`: factors of the rewards, gamma to the power 0, 1, ...
@@ -70,7 +69,7 @@ impl NStepBatch {
         let powers: Vec<f32> = (0..=n_step).map(|k| gamma.powi(k as i32) as f32).collect();
         let from = |k: usize| Tensor::<1>::from_data(TensorData::new(powers[k..k + n_step].to_vec(), [n_step]), device);
         let (reward_powers, successor_powers) = (from(0).reshape([n_step, 1]), from(1));
-        Self { n_step, n_rows, n_slots, links, gamma, powers, reward_powers, successor_powers }
+        Self { n_step, n_rows, n_slots, links, powers, reward_powers, successor_powers }
     }
 
     pub fn n_step(&self) -> usize {
@@ -175,7 +174,7 @@ impl NStepBatch {
             None => after,
         };
         if n == 1 {
-            let discount = bootstraps.reshape([batch]) * self.gamma;
+            let discount = bootstraps.reshape([batch]) * self.powers[1];
             let (successors, reward) = (successors.reshape([batch]), reward.reshape([batch]));
             return Taken { rows, successors, reward, discount, more: None };
         }
