@@ -90,8 +90,11 @@ pub struct RolloutBuffer<O, A> {
     filled: usize,
 }
 
-/// Steps that the CPU writes together.
+/// Steps that are written together: on the CPU, where a write takes longer than the copy of a few rows, and on a GPU, where one launch joins the
+/// rows of so many steps.
 const STEPS_ON_HOST: usize = 32;
+const STEPS_ON_DEVICE: usize = 16;
+
 /// Most rows of a rollout whose values are computed together.
 ///
 /// ```
@@ -107,7 +110,7 @@ pub const MOST_VALUED_ROWS: usize = 8192;
 #[derive(Debug, Clone)]
 struct Column<R> {
     rows: R,
-    /// Rows of the last steps. On the CPU a write takes longer than the copy of a few rows, so that steps are written together.
+    /// Rows of the last steps.
     waiting: Vec<R>,
     steps_per_write: usize,
     /// Number of rows that are written.
@@ -116,7 +119,8 @@ struct Column<R> {
 
 impl<R: Rows> Column<R> {
     fn new(rows: R, n_steps: usize, device: &Device) -> Self {
-        let steps_per_write = if runs_on_host(device) { STEPS_ON_HOST.min(n_steps) } else { 1 };
+        let most = if runs_on_host(device) { STEPS_ON_HOST } else { STEPS_ON_DEVICE };
+        let steps_per_write = most.min(n_steps);
         Self { rows, waiting: Vec::with_capacity(steps_per_write), steps_per_write, filled: 0 }
     }
 
@@ -130,9 +134,12 @@ impl<R: Rows> Column<R> {
     fn write(&mut self) {
         if !self.waiting.is_empty() {
             let rows = R::cat(std::mem::replace(&mut self.waiting, Vec::with_capacity(self.steps_per_write)));
-            let end = self.filled + rows.n_rows();
-            self.rows.assign(self.filled..end, rows);
-            self.filled = end;
+            let range = self.filled..self.filled + rows.n_rows();
+            self.filled = range.end;
+            match range == (0..self.rows.n_rows()) {
+                true => self.rows = rows,
+                false => self.rows.assign(range, rows),
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::ops::Range;
 
-use brasa_kernels::select_rows;
+use brasa_kernels::{concat_rows, select_rows};
 use burn::tensor::kind::Numeric;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
@@ -142,10 +142,14 @@ impl<const D: usize, K: Numeric + 'static> Rows for Tensor<D, K> {
     }
 
     fn cat(mut parts: Vec<Self>) -> Self {
-        match parts.len() {
+        if parts.len() == 1 {
             // Burn would copy it.
-            1 => parts.remove(0),
-            _ => Tensor::cat(parts, 0),
+            return parts.remove(0);
+        }
+        let floats = parts.iter().map(|part| (part as &dyn Any).downcast_ref::<Tensor<D>>().cloned());
+        match floats.collect::<Option<Vec<_>>>() {
+            Some(floats) => *(Box::new(concat_rows(floats)) as Box<dyn Any>).downcast().expect("the type of the rows"),
+            None => Tensor::cat(parts, 0),
         }
     }
 

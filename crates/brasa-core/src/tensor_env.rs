@@ -2,7 +2,7 @@
 
 use brasa_env::wrappers::RunningMoments;
 use brasa_env::{EnvError, EnvSpec, Episode, StateTag, field};
-use brasa_kernels::{Formulas, Value, elementwise};
+use brasa_kernels::{Formulas, Value, concat_rows, elementwise, total};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
@@ -386,7 +386,7 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
     /// The observations of states, and their sum, `[1]`.
     fn seen_and_summed(&self, state: &D::State) -> (O, Tensor<1>) {
         let parts = self.dynamics.observe(state);
-        let sums = [&parts.shared, &parts.own].into_iter().flatten().map(|part| part.clone().sum());
+        let sums = [&parts.shared, &parts.own].into_iter().flatten().map(|part| total(part.clone()));
         let sum = sums.reduce(|a, b| a + b).expect("there are shared or own numbers");
         ((self.assemble)(parts), sum)
     }
@@ -439,7 +439,7 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
             false if self.all_end_at(self.steps + 1) => {
                 uniform(self.seed, "start", self.steps + 1, n_envs, start, &self.device)
             }
-            false => Tensor::zeros([n_envs, 0], &self.device),
+            false => Tensor::empty([n_envs, 0], &self.device),
         };
         (drawn_steps.slice(rows), starting)
     }
@@ -492,7 +492,7 @@ impl<D: TensorDynamics, O: ObsForm> VecEnv for TensorEnv<D, O> {
         for logged in &self.log {
             parts.extend([flat(logged.ended.clone()), flat(logged.running.clone()), logged.check.clone()]);
         }
-        Some(Tensor::cat(parts, 0))
+        Some(concat_rows(parts))
     }
 
     fn accept_episodes(&mut self, data: &[f32]) -> Result<(), EnvError> {

@@ -159,7 +159,7 @@ impl<N: ActionValues + Module> Dqn<N> {
         let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
         let learned = self.online.learn(&forward, data, &Huber, step, |_| true);
         if is_due {
-            self.target.follow(self.online.plain(), self.config.tau);
+            self.target.follow(self.online.held(), self.config.tau);
         }
         (learned, target)
     }

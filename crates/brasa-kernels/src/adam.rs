@@ -68,7 +68,8 @@ pub fn clip_scale(grads: Tensor<2>, limit: f64, epsilon: f64) -> Tensor<2> {
 /// New weight, first and second moment: with `g` the gradient plus `weight_decay` times the weight,
 /// `m = beta_1 m + (1 - beta_1) g`, `v = beta_2 v + (1 - beta_2) g^2`, `w -= step_size m / (sqrt(v) / root_correction + epsilon)`.
 ///
-/// With `factors`, `[2]`, these are `step_size` and `root_correction`: data, for a step that is recorded.
+/// With the first factor, `[1]`, the gradient is multiplied by it before. With the second one, `[2]`, its numbers are `step_size` and
+/// `root_correction`: data, for a step that is recorded.
 ///
 /// # Shapes
 /// All others `[n]`, detached.
@@ -92,7 +93,7 @@ pub fn clip_scale(grads: Tensor<2>, limit: f64, epsilon: f64) -> Tensor<2> {
 /// };
 /// let [weight, grad] = [[1.0, 1.0], [0.5, -20.0]].map(|row| Tensor::<1>::from_floats(row, &device));
 /// let (first, second) = (weight.zeros_like(), weight.zeros_like());
-/// let (weight, ..) = adam(weight, grad, first, second, step, None);
+/// let (weight, ..) = adam(weight, grad, first, second, step, [None, None]);
 /// for (weight, expected) in numbers(weight).into_iter().zip([0.9, 1.1]) {
 ///     assert!((weight - expected).abs() < 1e-5);
 /// }
@@ -104,12 +105,16 @@ pub fn adam(
     first: Tensor<1>,
     second: Tensor<1>,
     step: AdamStep,
-    factors: Option<&Tensor<1>>,
+    [scale, factors]: [Option<&Tensor<1>>; 2],
 ) -> (Tensor<1>, Tensor<1>, Tensor<1>) {
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     if factors.is_none() && crate::cube::runs_on(&weight) && weight.dims()[0] > 0 {
-        let [weight, grad, first, second] = [weight, grad, first, second].map(Tensor::into_dispatch);
-        let (weight, first, second) = <Dispatch as AdamOps>::brasa_adam(weight, grad, first, second, step);
+        let is_scaled = scale.is_some();
+        // Without a factor, a kernel has a place for it.
+        let scale = scale.unwrap_or(&weight).clone();
+        let [weight, grad, first, second, scale] = [weight, grad, first, second, scale].map(Tensor::into_dispatch);
+        let (weight, first, second) =
+            <Dispatch as AdamOps>::brasa_adam(weight, grad, first, second, scale, is_scaled, step);
         return (Tensor::from_dispatch(weight), Tensor::from_dispatch(first), Tensor::from_dispatch(second));
     }
     let n = weight.dims()[0];
@@ -122,6 +127,10 @@ pub fn adam(
             [&weight, &grad, &first, &second].map(|numbers| formulas.read(&numbers.clone().reshape([n, 1])));
         let factors = formulas.matrix(&factors.reshape([1, 2]));
         let (step_size, root_correction) = (factors.column(0), factors.column(1));
+        let grad = match scale {
+            Some(scale) => grad * formulas.matrix(&scale.clone().reshape([1, 1])).column(0),
+            None => grad,
+        };
         let grad = grad + w * step.weight_decay;
         let first = first * step.beta_1 + grad * (1.0 - step.beta_1);
         let second = second * step.beta_2 + grad * grad * (1.0 - step.beta_2);
@@ -144,6 +153,8 @@ pub(crate) trait AdamOps: Backend {
         grad: FloatTensor<Self>,
         first: FloatTensor<Self>,
         second: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+        is_scaled: bool,
         step: AdamStep,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 }
@@ -159,8 +170,10 @@ impl AdamOps for burn_cubecl::CubeBackend {
         grad: FloatTensor<Self>,
         first: FloatTensor<Self>,
         second: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+        is_scaled: bool,
         step: AdamStep,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        crate::cube::adam::launch(weight, grad, first, second, step)
+        crate::cube::adam::launch([weight, grad, first, second, scale], is_scaled, step)
     }
 }

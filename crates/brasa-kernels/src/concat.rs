@@ -44,6 +44,41 @@ pub fn concat(mut parts: Vec<Tensor<2>>) -> Tensor<2> {
     Tensor::cat(parts, 1)
 }
 
+/// The rows of all parts one after the other. Gradients pass through.
+///
+/// Burn launches a copy for every part on a GPU. Here, a launch has many parts.
+///
+/// # Panics
+/// If there is no part, or their shapes differ in more than the number of rows.
+///
+/// ```
+/// use brasa_kernels::concat_rows;
+/// use burn::tensor::Tensor;
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let steps = vec![Tensor::<1>::from_floats([1.0, 2.0], &device), Tensor::from_floats([3.0, 4.0], &device)];
+/// assert_eq!(concat_rows(steps).into_data().iter::<f32>().collect::<Vec<_>>(), [1.0, 2.0, 3.0, 4.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
+pub fn concat_rows<const D: usize>(mut parts: Vec<Tensor<D>>) -> Tensor<D> {
+    assert!(!parts.is_empty(), "at least one part");
+    if parts.len() == 1 {
+        return parts.remove(0);
+    }
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    if parts.iter().all(|part| !part.is_autodiff() && crate::cube::runs_on(part)) {
+        let mut shape = parts[0].dims();
+        assert!(parts.iter().all(|part| part.dims()[1..] == shape[1..]), "rows of one shape");
+        shape[0] = parts.iter().map(|part| part.dims()[0]).sum();
+        let flat = |part: Tensor<D>| {
+            let n = part.dims().iter().product::<usize>();
+            part.reshape([1, n])
+        };
+        return concat(parts.into_iter().map(flat).collect()).reshape(shape);
+    }
+    Tensor::cat(parts, 0)
+}
+
 /// The columns of `whole` as matrices of these widths. Gradients pass through, in plain operations.
 ///
 /// # Shapes
@@ -113,6 +148,17 @@ mod tests {
                 column += width;
             }
         }
+    }
+
+    #[test]
+    fn rows_follow_one_another() {
+        let device = brasa_test::device();
+        let part = |rows: usize, first: f32| {
+            let numbers: Vec<f32> = (0..rows * 6).map(|i| first + i as f32).collect();
+            Tensor::<1>::from_floats(&numbers[..], &device).reshape([rows, 2, 3])
+        };
+        let parts: Vec<Tensor<3>> = (0..20).map(|i| part(1 + i % 3, 100.0 * i as f32)).collect();
+        assert_eq!(concat_rows(parts.clone()).into_data(), Tensor::cat(parts, 0).into_data());
     }
 
     #[test]

@@ -10,12 +10,14 @@ pub(crate) mod elementwise;
 pub(crate) mod gae;
 pub(crate) mod graph_attention;
 pub(crate) mod layer_norm;
+pub(crate) mod mlp;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(crate) mod product;
 pub(crate) mod row_loss;
 pub(crate) mod row_rule;
 #[cfg(feature = "cuda-source")]
 mod source;
+pub(crate) mod total;
 
 use burn::tensor::{DType, Shape};
 pub(crate) use burn_cubecl::cubecl;

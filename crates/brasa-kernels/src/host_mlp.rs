@@ -6,6 +6,8 @@
 use burn::tensor::Tensor;
 
 #[cfg(feature = "flex")]
+use crate::mlp::is_in_one_pass;
+#[cfg(feature = "flex")]
 use crate::reused::{make_room, reused};
 use crate::{Activation, HostTensor, reuse};
 
@@ -185,6 +187,14 @@ impl HostMlp {
         self.layers.iter().filter_map(|layer| layer.norm.as_ref()).map(|norm| 2 * norm.scale.len()).sum()
     }
 
+    /// Whether a GPU computes all layers in one pass.
+    #[cfg(feature = "flex")]
+    fn is_whole(&self) -> bool {
+        let has_norms = self.layers.iter().any(|layer| layer.norm.is_some());
+        let sizes = self.layers.iter().map(|layer| [layer.inputs, layer.outputs]);
+        !has_norms && self.layers.first().is_some_and(|first| is_in_one_pass(first.members, self.rows, sizes))
+    }
+
     /// The results, `[n_rows, outputs]` of each member, for `x` of `[n_rows, inputs]`, or that of each member; without layers, `x`.
     ///
     /// # Panics
@@ -193,12 +203,13 @@ impl HostMlp {
         self.rows = n_rows;
         #[cfg(feature = "flex")]
         {
-            for i in 0..self.layers.len() {
+            let (is_whole, n_layers) = (self.is_whole(), self.layers.len());
+            for i in 0..n_layers {
                 let (before, layer) = self.layers.split_at_mut(i);
                 let layer = &mut layer[0];
                 let x = before.last().map_or(x, |before| &before.y);
                 let dims = layer.dims(n_rows);
-                layer.count_product(n_rows, crate::layer::FORWARD_LAUNCHES);
+                layer.count_product(n_rows, crate::layer::Pass::new(is_whole, i, n_layers).forward());
                 let Layer { weight, bias, activation, norm, y, .. } = layer;
                 make_room(y, dims.members * n_rows * dims.outputs);
                 match norm {
@@ -232,7 +243,7 @@ impl HostMlp {
     pub fn backward(&self, x: &[f32], grad: &[f32], gradient: Option<&mut [f32]>, by_x: Option<&mut Vec<f32>>) {
         #[cfg(feature = "flex")]
         {
-            use crate::layer::{backward_launches, grad_before};
+            use crate::layer::{Pass, grad_before};
             use crate::product::{input_grad_into, weight_grad_into};
 
             let (by_results, mut grad, mut next) = (grad, reused(grad.len()), Vec::new());
@@ -242,7 +253,9 @@ impl HostMlp {
                 let (layers, norms) = gradient.split_at_mut(gradient.len() - self.n_norm_params());
                 (Some(layers), Some(norms))
             });
+            let is_whole = self.is_whole();
             for (i, layer) in self.layers.iter().enumerate().rev() {
+                let pass = Pass::new(is_whole, i, self.layers.len());
                 let dims = layer.dims(self.rows);
                 let x = if i == 0 { x } else { &self.layers[i - 1].y };
                 let own = rest.take().map(|gradient| {
@@ -251,7 +264,7 @@ impl HostMlp {
                     rest = Some(before);
                     own.split_at_mut(layer.weight.len())
                 });
-                brasa_device::count_launches(backward_launches(layer.activation, own.is_some()));
+                brasa_device::count_launches(pass.backward(layer.activation, own.is_some()));
                 // The activation of a normalized layer is behind its normalization.
                 let (y, activation) = match &layer.norm {
                     None => (&layer.y, layer.activation),
@@ -269,13 +282,13 @@ impl HostMlp {
                 match own {
                     Some((weight, bias)) => {
                         grad_before(y, &mut grad, activation, dims, Some(bias));
-                        layer.count_product(self.rows, 1);
+                        layer.count_product(self.rows, pass.product());
                         weight_grad_into(x, &grad, dims, weight);
                     }
                     None => grad_before(y, &mut grad, activation, dims, None),
                 }
                 if i > 0 || by_x.is_some() {
-                    layer.count_product(self.rows, 1);
+                    layer.count_product(self.rows, pass.product());
                     make_room(&mut next, dims.members * dims.rows * dims.inputs);
                     input_grad_into(&grad, &layer.weight, dims, &mut next);
                     std::mem::swap(&mut grad, &mut next);

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::HostTensor;
 #[cfg(feature = "flex")]
 use crate::row_rule::vectorized;
+#[cfg(feature = "flex")]
+use crate::{layer::Pass, mlp::is_in_one_pass};
 
 /// The cell of a recurrent layer.
 ///
@@ -291,8 +293,14 @@ impl HostRecurrent {
     #[cfg(feature = "flex")]
     fn count(&self, n_rows: usize, n_steps: usize) {
         let flop = 2 * n_rows * (self.weights[0].len() + self.weights[1].len());
-        // On a GPU: product, bias, cell, and the flags of a step.
-        brasa_device::count_product(flop, 4 * n_steps + crate::layer::FORWARD_LAUNCHES);
+        let of_layer = |i: usize, n_rows: usize| {
+            let outputs = self.biases[i].len();
+            let size = [self.weights[i].len() / outputs, outputs];
+            Pass::new(is_in_one_pass(1, n_rows, [size].into_iter()), 0, 1).forward()
+        };
+        // On a GPU: the layer of the inputs; in every step that of the state, the cell, and the flags.
+        let of_step = of_layer(1, n_rows / n_steps) + 2;
+        brasa_device::count_product(flop, of_layer(0, n_rows) + n_steps * of_step);
     }
 }
 

@@ -43,7 +43,7 @@ pub fn with_jacobian<const D: usize>(y: Tensor<1>, x: Tensor<D>, jacobian: Tenso
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {
         let (y, x, jacobian) = (y.into_dispatch(), x.into_dispatch(), jacobian.into_dispatch());
-        return Tensor::from_dispatch(<Dispatch as JacobianOps>::brasa_with_jacobian(y, x, jacobian));
+        return Tensor::from_dispatch(<Dispatch as JacobianOps>::brasa_with_jacobian(y, x, jacobian, false));
     }
     // The sum of products is 0, and so is its derivative except by `x`.
     let [n, width] = jacobian.dims();
@@ -51,6 +51,23 @@ pub fn with_jacobian<const D: usize>(y: Tensor<1>, x: Tensor<D>, jacobian: Tenso
     let x = x.reshape([rows, width]);
     let change = x.clone() - x.detach();
     y + (change.expand([n, width]) * jacobian).sum_dim(1).reshape([n])
+}
+
+/// `y` with another input, whose gradient is `slopes`, regardless of that of `y`: for numbers from which a backward pass starts. There, the gradient
+/// is 1, and a multiplication by it would be a launch.
+///
+/// # Shapes
+/// - `y`: any
+/// - `x` and `slopes`: `[n]`, the latter without gradients
+pub(crate) fn with_slopes(y: Tensor<1>, x: Tensor<1>, slopes: Tensor<1>) -> Tensor<1> {
+    #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
+    if compiled_for(&x.device()) {
+        let (y, x, slopes) = (y.into_dispatch(), x.into_dispatch(), slopes.into_dispatch());
+        return Tensor::from_dispatch(<Dispatch as JacobianOps>::brasa_with_jacobian(y, x, slopes, true));
+    }
+    let change = x.clone() - x.detach();
+    // The backward pass starts from a 1 for every number of `y`, and only one may count.
+    y.slice(0..1) + (change * slopes).sum()
 }
 
 /// Backends with this operation.
@@ -64,6 +81,7 @@ pub(crate) trait JacobianOps: Backend {
         y: FloatTensor<Self>,
         _x: FloatTensor<Self>,
         _jacobian: FloatTensor<Self>,
+        _is_start: bool,
     ) -> FloatTensor<Self> {
         y
     }
@@ -80,10 +98,15 @@ impl<B: JacobianOps, C: CheckpointStrategy> JacobianOps for Autodiff<B, C> {
         y: FloatTensor<Self>,
         x: FloatTensor<Self>,
         jacobian: FloatTensor<Self>,
+        is_start: bool,
     ) -> FloatTensor<Self> {
-        let forward = |[y, x]: [FloatTensor<B>; 2], _| (y, Some((jacobian.into_primitive(), x.shape())), ());
-        let backward = |(jacobian, shape): (FloatTensor<B>, Shape), [_, of_x]: [bool; 2], grad: FloatTensor<B>| {
+        type Kept<B> = (FloatTensor<B>, Shape, bool);
+        let forward = |[y, x]: [FloatTensor<B>; 2], _| (y, Some((jacobian.into_primitive(), x.shape(), is_start)), ());
+        let backward = |(jacobian, shape, is_start): Kept<B>, [_, of_x]: [bool; 2], grad: FloatTensor<B>| {
             let grad_x = of_x.then(|| {
+                if is_start {
+                    return jacobian;
+                }
                 let column = B::float_reshape(grad.clone(), Shape::from([jacobian.shape()[0], 1]));
                 let mut grad_x = B::float_mul(jacobian, column);
                 if grad_x.shape().num_elements() != shape.num_elements() {

@@ -17,17 +17,47 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 use crate::compiled_for;
 use crate::elu::EluOps;
+use crate::mlp::{mlp, stacked_mlp};
 use crate::node::node;
 #[cfg(feature = "flex")]
 use crate::product::Dims;
 use crate::tanh::TanhOps;
 
-/// Launches of a layer on a GPU: the product, then bias and activation.
-pub(crate) const FORWARD_LAUNCHES: usize = 2;
+/// How the layers of an MLP are launched on a GPU: in one pass over all of them ([`crate::mlp`]), or one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Whether this is the first and the last layer of it.
+    Whole { first: bool, last: bool },
+    /// A product, then bias and activation.
+    OneByOne,
+}
 
-/// Launches of the backward pass of a layer beside those of its products: the derivative of the activation, and the gradient of the bias.
-pub(crate) fn backward_launches(activation: Option<Activation>, with_bias: bool) -> usize {
-    usize::from(activation.is_some()) + usize::from(with_bias)
+impl Pass {
+    /// The layer at `index` of `n`.
+    pub(crate) fn new(is_whole: bool, index: usize, n: usize) -> Self {
+        if is_whole { Self::Whole { first: index == 0, last: index + 1 == n } } else { Self::OneByOne }
+    }
+
+    /// Launches of the layer forward.
+    pub(crate) fn forward(self) -> usize {
+        match self {
+            Self::Whole { first, .. } => usize::from(first),
+            Self::OneByOne => 2,
+        }
+    }
+
+    /// Launches backward beside those of products: one by one, the derivative of the activation and the gradient of the bias.
+    pub(crate) fn backward(self, activation: Option<Activation>, of_params: bool) -> usize {
+        match self {
+            Self::Whole { last, .. } => usize::from(last) * (1 + usize::from(of_params)),
+            Self::OneByOne => usize::from(activation.is_some()) + usize::from(of_params),
+        }
+    }
+
+    /// Launches of a product backward.
+    pub(crate) fn product(self) -> usize {
+        usize::from(self == Self::OneByOne)
+    }
 }
 
 /// The activation function of a layer.
@@ -86,13 +116,24 @@ pub enum Activation {
 pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Option<Activation>) -> Tensor<2> {
     let ([_, width], [inputs, _]) = (x.dims(), weight.dims());
     assert_eq!(width, inputs, "numbers in a row (left), compared with the inputs of the layer");
-    brasa_device::count_product(2 * x.dims()[0] * weight.dims().iter().product::<usize>(), FORWARD_LAUNCHES);
+    mlp(&x, [(&weight, &bias, activation)]).unwrap_or_else(|| one_layer(x, weight, bias, activation, Pass::OneByOne))
+}
+
+/// A matrix by a weight and a bias, or several by as many. The bias has one dimension less.
+pub(crate) fn one_layer<const D: usize, const E: usize>(
+    x: Tensor<D>,
+    weight: Tensor<D>,
+    bias: Tensor<E>,
+    activation: Option<Activation>,
+    pass: Pass,
+) -> Tensor<D> {
+    brasa_device::count_product(2 * x.dims()[D - 2] * weight.dims().iter().product::<usize>(), pass.forward());
     #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
     if compiled_for(&x.device()) {
         let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
-        return Tensor::from_dispatch(<Dispatch as LayerOps>::brasa_layer(x, weight, bias, activation));
+        return Tensor::from_dispatch(<Dispatch as LayerOps>::brasa_layer(x, weight, bias, activation, pass));
     }
-    activate(x.matmul(weight) + bias.unsqueeze(), activation)
+    activate(x.matmul(weight) + bias.unsqueeze_dim(D - 2), activation)
 }
 
 /// The same for several parallel layers, each with its own weights.
@@ -124,13 +165,8 @@ pub fn layer(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Optio
 pub fn stacked_layer(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>, activation: Option<Activation>) -> Tensor<3> {
     let ([_, _, width], [_, inputs, _]) = (x.dims(), weight.dims());
     assert_eq!(width, inputs, "numbers in a row (left), compared with the inputs of the layers");
-    brasa_device::count_product(2 * x.dims()[1] * weight.dims().iter().product::<usize>(), FORWARD_LAUNCHES);
-    #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
-    if compiled_for(&x.device()) {
-        let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
-        return Tensor::from_dispatch(<Dispatch as LayerOps>::brasa_layer(x, weight, bias, activation));
-    }
-    activate(x.matmul(weight) + bias.unsqueeze_dim(1), activation)
+    let whole = stacked_mlp(&x, [(&weight, &bias, activation)]);
+    whole.unwrap_or_else(|| one_layer(x, weight, bias, activation, Pass::OneByOne))
 }
 
 /// Whether layers on `x` may have any width: on the CPU, and on GPUs while this crate launches their products.
@@ -182,6 +218,7 @@ pub(crate) trait LayerOps: Backend + TanhOps + EluOps {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         activation: Option<Activation>,
+        _pass: Pass,
     ) -> FloatTensor<Self> {
         plain_layer::<Self>(x, weight, bias, activation)
     }
@@ -269,6 +306,7 @@ impl LayerOps for burn_cubecl::CubeBackend {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         activation: Option<Activation>,
+        _pass: Pass,
     ) -> FloatTensor<Self> {
         let y = Self::brasa_product(x, weight);
         match crate::cube::all_f32(&[&y, &bias]) {
@@ -427,6 +465,7 @@ impl LayerOps for burn::backend::Flex {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         activation: Option<Activation>,
+        _pass: Pass,
     ) -> FloatTensor<Self> {
         use burn::tensor::DType;
 
@@ -515,8 +554,8 @@ impl LayerOps for burn::backend::Flex {
     }
 }
 
-/// What the backward pass of a layer needs: input, weight, result, activation, and the format of the products.
-type Kept<B> = ([FloatTensor<B>; 3], Option<Activation>, Precision);
+/// What the backward pass of a layer needs: input, weight, result, activation, the format of the products, and what it counts as.
+type Kept<B> = ([FloatTensor<B>; 3], Option<Activation>, Precision, Pass);
 
 impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
     fn brasa_layer(
@@ -524,11 +563,12 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         activation: Option<Activation>,
+        pass: Pass,
     ) -> FloatTensor<Self> {
         let forward = |[x, weight, bias]: [FloatTensor<B>; 3], is_tracked: bool| {
             let kept = is_tracked.then(|| (x.clone(), weight.clone()));
-            let y = B::brasa_layer(x, weight, bias, activation);
-            let kept = kept.map(|(x, weight)| ([x, weight, y.clone()], activation, precision()));
+            let y = B::brasa_layer(x, weight, bias, activation, pass);
+            let kept = kept.map(|(x, weight)| ([x, weight, y.clone()], activation, precision(), pass));
             (y, kept, ())
         };
         node::<B, C, _, _, 3>([x, weight, bias], forward, layer_backward::<B>).0
@@ -536,16 +576,16 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
 }
 
 fn layer_backward<B: LayerOps>(
-    ([x, weight, y], activation, precision): Kept<B>,
+    ([x, weight, y], activation, precision, pass): Kept<B>,
     [of_x, of_weight, of_bias]: [bool; 3],
     grad: FloatTensor<B>,
 ) -> [Option<FloatTensor<B>>; 3] {
     let grad = B::brasa_layer_grad(y, grad, activation);
-    brasa_device::count_launches(backward_launches(activation, of_bias));
+    brasa_device::count_launches(pass.backward(activation, of_bias));
     let rank = grad.shape().num_dims();
     let flop = 2 * grad.shape()[rank - 2] * weight.shape().num_elements();
     let product = |lhs, rhs| {
-        brasa_device::count_product(flop, 1);
+        brasa_device::count_product(flop, pass.product());
         autocast(precision, || B::brasa_product(lhs, rhs))
     };
     let transpose = |tensor| B::float_swap_dims(tensor, rank - 2, rank - 1);

@@ -58,10 +58,11 @@ mod specials;
 mod tanh;
 #[cfg(feature = "flex")]
 mod tiles;
+mod total;
 
 pub use adam::{AdamStep, adam, clip_scale};
 pub use cell::cell_rule;
-pub use concat::{concat, split};
+pub use concat::{concat, concat_rows, split};
 #[cfg(feature = "cuda-source")]
 pub use cube::cuda_sources;
 pub use elementwise::{Formulas, Matrix, Operand, Value, elementwise, elementwise_list};
@@ -72,11 +73,11 @@ pub use host::HostTensor;
 pub use host_mlp::HostMlp;
 pub use host_recurrent::{HostRecurrent, RecurrentKind};
 pub use jacobian::with_jacobian;
-pub use launches::n_launches;
+pub use launches::{launches_by_kernel, n_launches};
 pub use layer::{Activation, any_width, layer, stacked_layer};
 pub use layer_norm::layer_norm;
-pub use mlp::{LayerParts, infer};
-pub use options::{best_of, best_output, chosen_of, chosen_output};
+pub use mlp::{LayerParts, StackedLayerParts, mlp, stacked_mlp};
+pub use options::{best_of, best_output, chosen_of, chosen_output, smallest_of};
 pub use reused::{reuse, reused};
 pub use row_loss::{
     HostLossData, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel, row_loss_on_host,
@@ -84,6 +85,7 @@ pub use row_loss::{
 pub use row_rule::{HostColumns, HostColumnsMut, RowInputs, RowSlopes, row_rule};
 pub use select::select_rows;
 pub use tanh::tanh;
+pub use total::total;
 
 /// Whether loops over the memory of tensors ([`HostTensor`]) compute for `device`: it is the CPU, and this crate has the feature `flex`. Another
 /// crate may have compiled in the backend alone; then every operation is Burn's.

@@ -8,6 +8,7 @@
 #[cfg(feature = "flex")]
 mod host;
 
+use brasa_number::{Number, Place, RowRule};
 #[cfg(feature = "flex")]
 use burn::backend::Dispatch;
 #[cfg(feature = "flex")]
@@ -20,6 +21,8 @@ use burn::tensor::Tensor;
 
 #[cfg(feature = "flex")]
 use crate::node::node;
+#[cfg(any(test, feature = "cuda", feature = "wgpu"))]
+use crate::{RowInputs, row_rule};
 
 /// One output per row of parallel layers: `y = x W_c + b_c` with `c` the column of the row.
 ///
@@ -132,7 +135,107 @@ fn all_outputs(x: Tensor<3>, weight: Tensor<3>, bias: Tensor<2>) -> Tensor<3> {
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
 pub fn chosen_of(outputs: Tensor<3>, index: Tensor<2>) -> Tensor<2> {
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    if crate::cube::runs_on(&outputs) {
+        let [n, n_rows, width] = outputs.dims();
+        let (outputs, index) = (outputs.reshape([n * n_rows, width]), index.reshape([n * n_rows, 1]));
+        let rows = RowInputs { results: [&outputs], data: None, taken: Some(&index) };
+        let ([], [chosen]) = row_rule(Taken, &rows);
+        return chosen.reshape([n, n_rows]);
+    }
     outputs.gather(2, index.int().unsqueeze_dim(2)).squeeze_dim(2)
+}
+
+/// The number of the column that is taken.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(any(feature = "cuda", feature = "wgpu")), allow(dead_code, reason = "for GPUs, and for tests"))]
+struct Taken;
+
+impl RowRule<1, 0, 1, 1> for Taken {
+    #[inline(always)]
+    fn column<N: Number>(&self, [x]: [N; 1], _: N, at: Place<N>) -> ([N; 0], [N; 1]) {
+        ([], [x.or_zero(at.taken)])
+    }
+
+    #[inline(always)]
+    fn row<N: Number>(&self, sums: [N; 1], _width: N) -> [N; 1] {
+        sums
+    }
+}
+
+/// The first column with the greatest number that the data, 0 or 1, allow, and this number.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(any(feature = "cuda", feature = "wgpu")), allow(dead_code, reason = "for GPUs, and for tests"))]
+struct Greatest;
+
+impl RowRule<1, 0, 2, 2> for Greatest {
+    const HAS_KEY: bool = true;
+
+    #[inline(always)]
+    fn key<N: Number>(&self, [x]: [N; 1], allowed: N) -> N {
+        // Some GPUs have no infinite constants.
+        N::select(allowed.equal(x.constant(0.0)), x.constant(f64::from(f32::MIN)), x)
+    }
+
+    #[inline(always)]
+    fn column<N: Number>(&self, [x]: [N; 1], _: N, at: Place<N>) -> ([N; 0], [N; 2]) {
+        ([], [at.column.or_zero(at.is_top), x.or_zero(at.is_top)])
+    }
+
+    #[inline(always)]
+    fn row<N: Number>(&self, sums: [N; 2], _width: N) -> [N; 2] {
+        sums
+    }
+}
+
+/// The smallest number of every row, the first one of equal numbers.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(any(feature = "cuda", feature = "wgpu")), allow(dead_code, reason = "for GPUs, and for tests"))]
+struct Smallest;
+
+impl RowRule<1, 0, 1, 1> for Smallest {
+    const HAS_KEY: bool = true;
+
+    #[inline(always)]
+    fn key<N: Number>(&self, [x]: [N; 1], _: N) -> N {
+        -x
+    }
+
+    #[inline(always)]
+    fn column<N: Number>(&self, [x]: [N; 1], _: N, at: Place<N>) -> ([N; 0], [N; 1]) {
+        ([], [x.or_zero(at.is_top)])
+    }
+
+    #[inline(always)]
+    fn row<N: Number>(&self, sums: [N; 1], _width: N) -> [N; 1] {
+        sums
+    }
+}
+
+/// The smallest of the estimates of each row. Its gradient goes to the first one of equal estimates on a GPU, and on the CPU to one of them.
+///
+/// # Shapes
+/// - `estimates`: `[n, n_rows]`
+/// - output: `[n_rows]`
+///
+/// ```
+/// use brasa_kernels::smallest_of;
+/// use burn::tensor::Tensor;
+///
+/// // Two critics, three rows.
+/// let device = brasa_device::open_named("cpu")?;
+/// let estimates = Tensor::from_floats([[1.0, 5.0, -2.0], [3.0, 4.0, -1.0]], &device);
+/// assert_eq!(smallest_of(estimates).into_data().iter::<f32>().collect::<Vec<_>>(), [1.0, 4.0, -2.0]);
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
+pub fn smallest_of(estimates: Tensor<2>) -> Tensor<1> {
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    if crate::cube::runs_on(&estimates) {
+        let estimates = estimates.transpose();
+        let ([], [smallest]) = row_rule(Smallest, &RowInputs { results: [&estimates], data: None, taken: None });
+        return smallest;
+    }
+    estimates.min_dim(0).squeeze_dim(0)
 }
 
 /// The same as [`best_output`] on computed outputs.
@@ -159,13 +262,21 @@ pub fn chosen_of(outputs: Tensor<3>, index: Tensor<2>) -> Tensor<2> {
 /// ```
 pub fn best_of(outputs: Tensor<3>, mask: Option<Tensor<3>>) -> (Tensor<2>, Tensor<2>) {
     let [n, n_rows, width] = outputs.dims();
+    let mask = mask.map(|mask| {
+        let flags = mask.dims()[2];
+        let span = width / flags;
+        mask.unsqueeze_dim::<4>(3).expand([n, n_rows, flags, span]).reshape([n, n_rows, width])
+    });
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    if crate::cube::runs_on(&outputs) {
+        let [outputs, mask] = [Some(outputs), mask].map(|rows| rows.map(|rows| rows.reshape([n * n_rows, width])));
+        let outputs = outputs.expect("there are outputs");
+        let rows = RowInputs { results: [&outputs], data: mask.as_ref(), taken: None };
+        let ([], best) = row_rule(Greatest, &rows);
+        return best.map(|numbers| numbers.reshape([n, n_rows])).into();
+    }
     let masked = match mask {
-        Some(mask) => {
-            let flags = mask.dims()[2];
-            let span = width / flags;
-            let mask = mask.unsqueeze_dim::<4>(3).expand([n, n_rows, flags, span]).reshape([n, n_rows, width]);
-            outputs.clone().mask_fill(mask.equal_scalar(0.0), f32::NEG_INFINITY)
-        }
+        Some(mask) => outputs.clone().mask_fill(mask.equal_scalar(0.0), f32::NEG_INFINITY),
         None => outputs.clone(),
     };
     let index = masked.argmax(2);
@@ -324,6 +435,31 @@ mod tests {
             close(chosen, values(value.clone()))?;
             close(values(got_value), values(value))?;
         }
+    }
+
+    /// The rules of GPUs are the functions of the operations, on any device.
+    #[test]
+    fn rules_are_the_operations() {
+        let device = brasa_test::device().autodiff();
+        let x = wave([1, 7, 5], 0.3, &device).reshape([7, 5]).detach().require_grad();
+        let index = columns(1, 7, 5, false, &device).reshape([7, 1]).inner();
+        let flags: Vec<f32> = (0..35).map(|i| f32::from(u8::from(i % 5 == 4 || i % 3 == 0))).collect();
+        let mask = Tensor::<1>::from_floats(&flags[..], &device.clone().without_autodiff()).reshape([7, 5]);
+        let run = |y: Tensor<1>| {
+            let grads = y.clone().square().sum().backward();
+            [values(y.inner()), values(x.grad(&grads).expect("it is a leaf"))].concat()
+        };
+        let ([], [taken]) = row_rule(Taken, &RowInputs { results: [&x], data: None, taken: Some(&index) });
+        let expected = x.clone().gather(1, index.clone().autodiff().int()).squeeze_dim(1);
+        close(run(taken), run(expected)).expect("the number that is taken");
+        let ([], [smallest]) = row_rule(Smallest, &RowInputs { results: [&x], data: None, taken: None });
+        close(run(smallest), run(x.clone().min_dim(1).squeeze_dim(1))).expect("the smallest number");
+        close(run(smallest_of(x.clone().transpose())), run(x.clone().min_dim(1).squeeze_dim(1))).expect("the same");
+        let ([], [best, value]) = row_rule(Greatest, &RowInputs { results: [&x], data: Some(&mask), taken: None });
+        let masked = x.clone().inner().mask_fill(mask.equal_scalar(0.0), f32::NEG_INFINITY);
+        let plain = |tensor: Tensor<1>| values(if tensor.is_autodiff() { tensor.inner() } else { tensor });
+        assert_eq!(plain(best), values(masked.clone().argmax(1).squeeze_dim::<1>(1).float()));
+        assert_eq!(plain(value), values(masked.max_dim(1).squeeze_dim::<1>(1)));
     }
 
     #[test]

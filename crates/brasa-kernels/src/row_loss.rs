@@ -3,8 +3,9 @@
 use brasa_number::{Dual, RowLoss, Single};
 use burn::tensor::Tensor;
 
+use crate::HostTensor;
 use crate::elementwise::{Formulas, Value};
-use crate::{HostTensor, with_jacobian};
+use crate::jacobian::with_slopes;
 
 /// The rows of a loss.
 ///
@@ -77,8 +78,7 @@ pub enum LossData<'a> {
 /// let value = Tensor::<1>::from_floats([3.0, 1.0], &device.autodiff()).require_grad();
 /// let rows = LossRows { results: [&value], data: [LossData::Constant(1.0)], n_groups: 1 };
 /// // One node of the tape for the whole loss.
-/// let loss = row_loss(&Squared, &rows).record([value.clone()], 1);
-/// let grads = loss.backward();
+/// let grads = row_loss(&Squared, &rows).start([value.clone()], None).backward();
 /// assert_eq!(value.grad(&grads).map(numbers), Some(vec![1.0, 0.0]));
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
@@ -91,13 +91,14 @@ pub struct RowLosses<const X: usize, const R: usize> {
 }
 
 impl<const X: usize, const R: usize> RowLosses<X, R> {
-    /// The loss `[1]` on the tape of its results, as one node per result.
-    pub fn record(&self, results: [Tensor<1>; X], n_groups: usize) -> Tensor<1> {
-        let loss = self.means.clone().slice([0..1, 0..1]).reshape([1]);
-        let loss = if n_groups == 1 { loss } else { loss * n_groups as f64 };
-        self.slopes.iter().zip(results).fold(loss, |loss, (slopes, result)| match slopes {
-            Some(slopes) => with_jacobian(loss, result, slopes.clone().unsqueeze()),
-            None => loss,
+    /// The means `[R]` on the tape of the results: a backward pass that starts from them has the gradient of the loss, multiplied by `scale`, which
+    /// is `[1]`.
+    pub fn start(&self, results: [Tensor<1>; X], scale: Option<Tensor<1>>) -> Tensor<1> {
+        let pairs = self.slopes.iter().zip(results);
+        pairs.fold(self.means.clone().reshape([R]), |means, (slopes, result)| match (slopes, &scale) {
+            (Some(slopes), None) => with_slopes(means, result, slopes.clone()),
+            (Some(slopes), Some(scale)) => with_slopes(means, result, slopes.clone() * scale.clone()),
+            (None, _) => means,
         })
     }
 }
@@ -359,6 +360,7 @@ pub fn row_loss_on_host<const X: usize, const D: usize, const R: usize>(
     data: [&HostLossData; D],
     n_groups: usize,
 ) -> ([f64; R], [Vec<f32>; X]) {
+    brasa_device::count_launches(1);
     let (n, data) = (results[0].len(), data.map(HostLossData::numbers));
     let mut slopes = uses(loss).map(|used| vec![0.0; if used { n } else { 0 }]);
     let share = n_groups as f32 / n as f32;
@@ -545,7 +547,7 @@ mod tests {
         let (x, data) = ([1, 2, 3].map(leaf), [4, 5, 6].map(|seed| leaf(seed).inner()));
         let rows = LossRows { results: x.each_ref(), data: data.each_ref().map(LossData::Rows), n_groups: 2 };
         let losses = row_loss(&Sample, &rows);
-        let gradients = losses.record(x.clone(), 2).backward();
+        let gradients = losses.start(x.clone(), None).backward();
         for (x, slopes) in x.iter().zip(&losses.slopes) {
             let gradient = x.grad(&gradients).map(Tensor::into_data);
             assert_eq!(gradient, slopes.clone().map(Tensor::into_data));

@@ -217,11 +217,10 @@ fn in_a_kernel<const IN: usize, const OUT: usize, const SUMS: usize, const R: us
         }
         let (program, inputs) = RowProgram::of(rule, rows);
         let inputs: Vec<_> = inputs.iter().map(on_device).collect::<Option<_>>()?;
-        let (results, columns) = crate::cube::row_rule::launch(&program, inputs, [n_rows, width])?;
+        let [results, columns] = crate::cube::row_rule::launch(&program, inputs, [n_rows, width])?;
         brasa_device::count_launches(1);
-        let (results, columns): (Tensor<2>, Tensor<2>) = (from_device(results), from_device(columns));
-        let part = |i: usize| columns.clone().slice([0..n_rows, i * width..(i + 1) * width]);
-        let result = |r: usize| results.clone().slice([0..n_rows, r..r + 1]).reshape([n_rows]);
+        let part = |i: usize| from_device(columns[i].clone());
+        let result = |r: usize| from_device(results[r].clone());
         Some(Computed::of(part, result, rows.is_tracked()))
     }
     #[cfg(not(any(feature = "cuda", feature = "wgpu")))]
@@ -365,7 +364,11 @@ impl RowProgram {
         let columns = (OUT > 0 || rows.is_tracked()).then(|| {
             let columns = recorded(shape, |formulas| {
                 let given = [0, 1, 2].map(|i| formulas.given(i));
-                vec![Inputs::read(formulas, rows).columns(rule, given, |i| formulas.given(3 + i))]
+                let mut columns = Inputs::read(formulas, rows).columns(rule, given, |i| formulas.given(3 + i));
+                if !rows.is_tracked() {
+                    columns.truncate(OUT);
+                }
+                vec![columns]
             });
             columns.0
         });

@@ -387,7 +387,7 @@ fn optimizer_steps() {
                         root_correction: (1.0 - 0.999f64.powi(i)).sqrt(),
                     };
                     let grad = (grad.unsqueeze() * scale).squeeze_dim(0);
-                    (weight, first, second) = adam(weight, grad, first, second, step, None);
+                    (weight, first, second) = adam(weight, grad, first, second, step, [None, None]);
                 }
                 vec![("weight", values(weight)), ("first", values(first)), ("second", values(second))]
             });

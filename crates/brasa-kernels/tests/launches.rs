@@ -94,7 +94,7 @@ fn kernels_save_launches() {
     };
     table.push((
         "Adam".to_owned(),
-        [n_launches(|| drop(adam(flat(), flat(), flat(), flat(), step, None))), 0],
+        [n_launches(|| drop(adam(flat(), flat(), flat(), flat(), step, [None, None]))), 0],
         [n_launches(|| drop(plain_adam(flat(), flat(), flat(), flat()))), 0],
     ));
     let grads = || wide.clone().inner();

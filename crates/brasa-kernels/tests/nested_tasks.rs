@@ -6,7 +6,7 @@ mod common;
 
 use brasa_kernels::{
     Activation, AdamStep, EdgeTables, GaeInput, HostMlp, adam, best_output, chosen_output, clip_scale, concat,
-    elementwise, elu, gae, graph_attention, infer, layer, layer_norm, split, stacked_layer, tanh, with_jacobian,
+    elementwise, elu, gae, graph_attention, layer, layer_norm, mlp, split, stacked_layer, tanh, with_jacobian,
 };
 use burn::tensor::{Int, Tensor, TensorData};
 use common::squashed_rsample;
@@ -30,7 +30,7 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 fn layers_in_one_pass() -> Vec<f32> {
     let (first, second) = ((wave([WIDTH, WIDTH], 0.2), wave([WIDTH], 0.3)), (wave([WIDTH, 4], 0.4), wave([4], 0.5)));
     let parts = [(&first.0, &first.1, Some(Activation::Tanh)), (&second.0, &second.1, None)];
-    values(infer(&wave([ROWS, WIDTH], 0.1), parts).expect("the CPU has this path"))
+    values(mlp(&wave([ROWS, WIDTH], 0.1), parts).expect("the CPU has this path"))
 }
 
 fn a_layer() -> Vec<f32> {
@@ -117,7 +117,7 @@ fn steps_of_adam() -> Vec<f32> {
         step_size: 1e-3,
         root_correction: 0.5,
     };
-    let (weight, first, second) = adam(flat(0.1), flat(0.2), flat(0.3), flat(0.4).square(), step, None);
+    let (weight, first, second) = adam(flat(0.1), flat(0.2), flat(0.3), flat(0.4).square(), step, [None, None]);
     [values(weight), values(first), values(second), values(clip_scale(wave([4, WIDTH], 0.5), 0.1, 1e-6))].concat()
 }
 

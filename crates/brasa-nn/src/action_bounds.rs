@@ -71,9 +71,14 @@ pub(crate) fn scale(action: Tensor<2>, low: &[f32], high: &[f32]) -> Tensor<2> {
     if low.iter().all(|x| *x == -1.0) && high.iter().all(|x| *x == 1.0) {
         return action;
     }
+    let (factor, offset) = scaling(low, high);
+    // Equal bounds of all numbers need no upload.
+    if factor.iter().all(|x| *x == factor[0]) && offset.iter().all(|x| *x == offset[0]) {
+        let scaled = action * factor[0];
+        return if offset[0] == 0.0 { scaled } else { scaled + offset[0] };
+    }
     let device = action.device();
     let row = |values: Vec<f32>| Tensor::<1>::from_floats(values.as_slice(), &device).unsqueeze::<2>();
-    let (factor, offset) = scaling(low, high);
     action * row(factor) + row(offset)
 }
 

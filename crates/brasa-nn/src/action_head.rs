@@ -306,13 +306,19 @@ impl ActionHead {
         mask: Option<Tensor<2>>,
         explore: Explore,
     ) -> (Tensor<2>, Tensor<1>) {
-        let independent = self.gaussian_std.as_ref().is_none_or(|std| std.independent().is_some());
-        if !independent {
-            return self.act(body.forward(x), mask, explore);
+        let (output, features) = self.outputs(body, x);
+        self.act_with(output, features, mask, explore)
+    }
+
+    /// Outputs behind an MLP, and the features before them, if anything else needs these.
+    fn outputs(&self, body: &Mlp, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+        if self.gaussian_std.as_ref().is_none_or(|std| std.independent().is_some()) {
+            // The layers are one pass.
+            let output = body.forward_before(x, Some(&self.output));
+            return (output.clone(), output);
         }
-        // Nothing else needs the features: the layers are one pass.
-        let output = body.forward_before(x, Some(&self.output));
-        self.act_with(output.clone(), output, mask, explore)
+        let features = body.forward(x);
+        (self.output.forward(features.clone(), None), features)
     }
 
     fn act_with(
@@ -356,6 +362,28 @@ impl ActionHead {
     /// - `action`: `[n_rows, action width]`
     pub fn evaluate(&self, features: Tensor<2>, mask: Option<Tensor<2>>, action: Tensor<2>) -> (Tensor<1>, Tensor<1>) {
         let output = self.output.forward(features.clone(), None);
+        self.evaluate_with(output, features, mask, action)
+    }
+
+    /// The same behind an MLP.
+    pub(crate) fn evaluate_behind(
+        &self,
+        body: &Mlp,
+        x: Tensor<2>,
+        mask: Option<Tensor<2>>,
+        action: Tensor<2>,
+    ) -> (Tensor<1>, Tensor<1>) {
+        let (output, features) = self.outputs(body, x);
+        self.evaluate_with(output, features, mask, action)
+    }
+
+    fn evaluate_with(
+        &self,
+        output: Tensor<2>,
+        features: Tensor<2>,
+        mask: Option<Tensor<2>>,
+        action: Tensor<2>,
+    ) -> (Tensor<1>, Tensor<1>) {
         match &self.heads {
             Heads::Choice(heads) => categorical::evaluate(output, mask, action, heads),
             Heads::Hybrid { heads, .. } => {

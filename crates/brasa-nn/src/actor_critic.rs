@@ -272,8 +272,8 @@ impl ActorCritic for MlpActorCritic {
     fn evaluate(&self, obs: Obs, action: Tensor<2>) -> Evaluation {
         let features = self.features(obs.values);
         let value = self.critic(features.clone());
-        let outputs = self.actor.forward(self.of_actor(features));
-        let (log_prob, entropy) = self.actor_head.evaluate(outputs, obs.mask, action);
+        let seen = self.of_actor(features);
+        let (log_prob, entropy) = self.actor_head.evaluate_behind(&self.actor, seen, obs.mask, action);
         Evaluation { log_prob, entropy, value }
     }
 

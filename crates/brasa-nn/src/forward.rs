@@ -4,7 +4,7 @@ use brasa_core::analytic::{ByResults, CriticsInput};
 use brasa_core::{
     ActionValues, ActorCritic, Critics, Deterministic, Evaluation, Explore, Reparameterized, Rows, Sequences,
 };
-use brasa_kernels::HostTensor;
+use brasa_kernels::{HostTensor, smallest_of};
 use burn::tensor::Tensor;
 
 use crate::Part;
@@ -268,7 +268,7 @@ where
         let obs = part.of(self.obs).into_owned();
         let (action, log_prob) = network.rsample(obs.clone(), part.of(self.noise).into_owned());
         let values = self.critics.values(obs, action.clone());
-        [log_prob, values.min_dim(0).squeeze_dim(0), action.square().mean_dim(1).squeeze_dim(1)]
+        [log_prob, smallest_of(values), action.square().mean_dim(1).squeeze_dim(1)]
     }
 
     fn gradient(&self, network: &M, part: &Part, by: &mut ByResults<'_, 3>) -> Option<Vec<f32>> {

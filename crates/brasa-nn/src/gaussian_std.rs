@@ -100,13 +100,18 @@ impl GaussianStd {
         if let Some(log_std) = &self.log_std {
             return log_std.val().unsqueeze::<2>();
         }
-        if let Some(head) = &self.head {
-            return head.forward(hidden.clone(), None).clamp(LOG_STD_RANGE.0, LOG_STD_RANGE.1);
+        if let Some((log_std, (low, high))) = self.unbounded(hidden) {
+            return log_std.clamp(low, high);
         }
         // The variance of a sum of independent normals, h_i std_ij.
         let hidden = if self.teaches { hidden.clone() } else { hidden.clone().detach() };
         let variance = hidden.square().matmul((self.matrix().val() * 2.0).exp());
         (variance + VARIANCE_EPSILON).log() * 0.5
+    }
+
+    /// The logarithm of a deviation that a layer computes, and the range to which it is cut.
+    pub(crate) fn unbounded(&self, hidden: &Tensor<2>) -> Option<(Tensor<2>, (f32, f32))> {
+        self.dependent().map(|(head, range)| (head.forward(hidden.clone(), None), range))
     }
 
     /// Whether the noise is a function of the hidden layer.

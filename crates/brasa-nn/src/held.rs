@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor};
 
 use crate::Changing;
 use crate::gradient::{Count, Weights};
-use crate::polyak::soft_update;
+use crate::polyak::{blended, soft_update};
 use crate::trainable::with_weights;
 
 /// Flat numbers. From [`InPlace::hold`] on, new ones are written over the old ones, and nobody else has a handle to their memory for longer than a
@@ -78,7 +78,7 @@ impl InPlace {
 /// let online = LayerNorm { shift: leaf(Tensor::ones([2], &device)), ..LayerNorm::new(2, &device) };
 /// // The target network has a shift of 0, and follows the shift of 1 by a quarter.
 /// let mut target = Held::new(LayerNorm::new(2, &device));
-/// target.follow(&online, 0.25);
+/// target.follow(&Held::new(online), 0.25);
 /// assert_eq!(read_back(target.get().shift.val()), [0.25, 0.25]);
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
@@ -88,15 +88,20 @@ pub struct Held<M> {
     module: OnceLock<M>,
     /// The module with other numbers, and its numbers.
     numbers: Option<(M, InPlace)>,
+    /// All numbers of the module, from the last change of them that a GPU computed.
+    flat: Option<Tensor<1>>,
     /// Numbers of each parameter.
     sizes: Vec<usize>,
+    /// Whether another device than the CPU computes.
+    on_device: bool,
 }
 
 impl<M: Module> Held<M> {
     /// A module without autodiff.
     pub fn new(module: M) -> Self {
-        let sizes = Count::of(&module).sizes;
-        Self { module: module.into(), numbers: None, sizes }
+        let Count { sizes, device, .. } = Count::of(&module);
+        let on_device = device.is_some_and(|device| !runs_on_host(&device));
+        Self { module: module.into(), numbers: None, flat: None, sizes, on_device }
     }
 
     /// The module.
@@ -111,6 +116,7 @@ impl<M: Module> Held<M> {
     pub fn set(&mut self, module: M) {
         self.module = module.into();
         self.numbers = None;
+        self.flat = None;
     }
 
     /// Replaces the module by what `change` makes of it, whose memory is its own there. Recordings of its numbers end.
@@ -122,16 +128,12 @@ impl<M: Module> Held<M> {
     }
 
     /// A step towards `other`: see [`soft_update`].
-    pub fn follow(&mut self, other: &M, tau: f64) {
-        match self.is_held() {
-            false => self.change(|module| soft_update(module, other, tau)),
-            true => {
-                let weights = match tau == 1.0 {
-                    true => flat(other, &self.sizes),
-                    false => self.weights() * (1.0 - tau) + flat(other, &self.sizes) * tau,
-                };
-                self.set_weights(weights);
-            }
+    pub fn follow(&mut self, other: &Self, tau: f64) {
+        if self.is_held() || (tau < 1.0 && self.on_device) {
+            let online = other.weights();
+            self.set_weights(if tau == 1.0 { online } else { blended(&self.weights(), &online, tau) });
+        } else {
+            self.change(|module| soft_update(module, other.get(), tau));
         }
     }
 
@@ -144,7 +146,7 @@ impl<M: Module> Held<M> {
     pub(crate) fn weights(&self) -> Tensor<1> {
         match &self.numbers {
             Some((_, numbers)) => numbers.get(),
-            None => flat(self.get(), &self.sizes),
+            None => self.flat.clone().unwrap_or_else(|| flat(self.get(), &self.sizes)),
         }
     }
 
@@ -156,7 +158,11 @@ impl<M: Module> Held<M> {
                 self.module = OnceLock::new();
                 numbers.set(weights);
             }
-            None => self.module = with_weights(self.module.take().expect("it is there"), weights, &self.sizes).into(),
+            None => {
+                let module = self.module.take().expect("it is there");
+                self.module = with_weights(module, weights.clone(), &self.sizes).into();
+                self.flat = Some(weights);
+            }
         }
     }
 
@@ -184,6 +190,7 @@ impl<M: Module> Changing for Held<M> {
         if !self.is_held() {
             let mut numbers = InPlace::from(self.weights());
             numbers.hold();
+            self.flat = None;
             self.numbers = Some((self.get().clone(), numbers));
         }
     }
@@ -229,6 +236,7 @@ mod tests {
         let kept = weights(&before);
         for tau in [0.25, 1.0] {
             let other = Linear::new(2, 1, Init::FanIn, &device, &mut ChaCha8Rng::seed_from_u64(1));
+            let other = Held::new(other);
             plain.follow(&other, tau);
             held.follow(&other, tau);
             assert!(held.is_held());

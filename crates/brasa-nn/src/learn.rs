@@ -444,9 +444,15 @@ impl<M: Module> Trainable<M> {
         let losses = losses(loss, &results, &data, n_groups);
         let reports = Reports::of(losses.means.clone());
         let gradient = goes_on(&reports).then(|| {
-            let loss = losses.record(results.clone(), n_groups);
-            let loss = if part.share < 1.0 { loss * part.share } else { loss };
-            self.gradient(&loss, step)
+            self.gradient_from(step, |scale| {
+                let share = (part.share < 1.0).then_some(part.share);
+                let scale = match (scale, share) {
+                    (Some(scale), Some(share)) => Some(scale * share),
+                    (None, Some(share)) => Some(Tensor::full([1], share, &losses.means.device())),
+                    (scale, None) => scale,
+                };
+                losses.start(results.clone(), scale)
+            })
         });
         let results = results.map(|result| Column::Device(Box::new(result.inner())));
         (Learned { parts: vec![Results { n_rows: part.n_rows(), results }], n_groups, reports }, gradient)

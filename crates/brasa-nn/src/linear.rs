@@ -2,7 +2,8 @@
 
 use brasa_device::runs_on_host;
 use brasa_kernels::{
-    Activation, HostMlp, any_width, best_of, best_output, chosen_of, chosen_output, infer, layer, stacked_layer,
+    Activation, HostMlp, any_width, best_of, best_output, chosen_of, chosen_output, layer, mlp, stacked_layer,
+    stacked_mlp,
 };
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -96,8 +97,7 @@ impl Linear {
         layers: impl Iterator<Item = (&'a Self, Option<Activation>)> + Clone,
     ) -> Tensor<2> {
         let parts = layers.clone().map(|(layer, activation)| (&*layer.weight, &*layer.bias, activation));
-        // Acting needs no gradients.
-        infer(&x, parts).unwrap_or_else(|| layers.fold(x, |x, (layer, activation)| layer.forward(x, activation)))
+        mlp(&x, parts).unwrap_or_else(|| layers.fold(x, |x, (layer, activation)| layer.forward(x, activation)))
     }
 }
 
@@ -201,6 +201,19 @@ impl StackedLinear {
     /// - output: `[n, n_rows, outputs]`
     pub fn forward(&self, x: Tensor<3>, activation: Option<Activation>) -> Tensor<3> {
         affine_stack(x, self.weight.val(), self.bias.val(), activation)
+    }
+
+    /// Every layer on `x`, each followed by its activation.
+    ///
+    /// # Shapes
+    /// - `x`: as for [`StackedLinear::forward`]
+    /// - output: `[n, n_rows, outputs]` of the last layer
+    pub(crate) fn chain<'a>(
+        x: Tensor<3>,
+        layers: impl Iterator<Item = (&'a Self, Option<Activation>)> + Clone,
+    ) -> Tensor<3> {
+        let parts = layers.clone().map(|(layer, activation)| (&*layer.weight, &*layer.bias, activation));
+        stacked_mlp(&x, parts).unwrap_or_else(|| layers.fold(x, |x, (layer, activation)| layer.forward(x, activation)))
     }
 
     /// Adds the layers to `mlp`; `None` where that cannot compute them.

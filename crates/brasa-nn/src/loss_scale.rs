@@ -74,10 +74,6 @@ impl LossScale {
         [&mut self.scale, &mut self.good, &mut self.skipped]
     }
 
-    pub(crate) fn apply(&self, loss: &Tensor<1>) -> Tensor<1> {
-        loss.clone() * self.scale.get()
-    }
-
     /// Adjusts the scale after a backward pass. Returns whether all gradients are finite, `[1]`.
     pub(crate) fn adjust(&mut self, grads: &Tensor<2>) -> Tensor<1, Bool> {
         // A sum is not finite if one of its terms is not, and no comparison with NaN is true.

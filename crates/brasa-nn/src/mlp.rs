@@ -208,11 +208,12 @@ impl StackedMlp {
 
     /// The same with a normalization before the activation of each hidden layer, unless there are no `norms`.
     pub(crate) fn forward_normalized(&self, mut x: Tensor<3>, norms: &[StackedLayerNorm]) -> Tensor<3> {
-        for (i, layer) in self.hidden.iter().enumerate() {
-            x = match norms.get(i) {
-                Some(norm) => norm.forward(layer.forward(x, None), Some(self.activation)),
-                None => layer.forward(x, Some(self.activation)),
-            };
+        if norms.is_empty() {
+            let hidden = self.hidden.iter().map(|layer| (layer, Some(self.activation)));
+            return StackedLinear::chain(x, hidden.chain(self.output.iter().map(|layer| (layer, None))));
+        }
+        for (layer, norm) in self.hidden.iter().zip(norms) {
+            x = norm.forward(layer.forward(x, None), Some(self.activation));
         }
         match &self.output {
             Some(layer) => layer.forward(x, None),

@@ -424,23 +424,27 @@ impl OptimizerStep {
         }
     }
 
-    /// The step on tensors, with a clipped gradient. `factors` are [`OptimizerStep::factors`] as data, `[2]`.
+    /// The step on tensors. Both factors may be missing: by which the gradient is multiplied, `[1]`, and [`OptimizerStep::factors`] as data,
+    /// `[2]`.
     pub(crate) fn on_device(
         &self,
         weight: Tensor<1>,
         mut grad: Tensor<1>,
         first: &mut Option<Tensor<1>>,
         second: &mut Tensor<1>,
-        factors: Option<&Tensor<1>>,
+        [scale, factors]: [Option<&Tensor<1>>; 2],
     ) -> Tensor<1> {
         match *self {
             Self::Adam(step) => {
                 let mean = first.take().expect("Adam keeps a mean");
-                let updated = adam(weight, grad, mean, second.clone(), step, factors);
+                let updated = adam(weight, grad, mean, second.clone(), step, [scale, factors]);
                 (*first, *second) = (Some(updated.1), updated.2);
                 updated.0
             }
             Self::RmsProp { config, learning_rate } => {
+                if let Some(scale) = scale {
+                    grad = grad * scale.clone();
+                }
                 if config.weight_decay > 0.0 {
                     grad = grad + weight.clone() * config.weight_decay;
                 }
@@ -640,6 +644,7 @@ mod tests {
     fn both_forms_take_the_same_steps() {
         let device = brasa_test::device();
         let tensor = |values: &[f32]| Tensor::<1>::from_floats(values, &device);
+        let half = tensor(&[0.5]);
         let decayed = AdamConfig { weight_decay: 0.1, ..AdamConfig::default() };
         let pytorch = RmsPropConfig { style: RmsPropStyle::Pytorch, momentum: 0.5, ..RmsPropConfig::default() };
         for config in [
@@ -662,7 +667,7 @@ mod tests {
                 let (m, v) = (&mut device_first, &mut device_second);
                 // Every other one as in a recording.
                 let factors = (i % 2 == 0).then(|| tensor(&step.factors().map(|factor| factor as f32)));
-                device_weight = step.on_device(device_weight, tensor(&grad) * 0.5, m, v, factors.as_ref());
+                device_weight = step.on_device(device_weight, tensor(&grad), m, v, [Some(&half), factors.as_ref()]);
             }
             for (got, expected) in device_weight.into_data().iter::<f32>().zip(&weight) {
                 assert!((got - expected).abs() < 1e-6, "{config:?}: {got} and {expected}");

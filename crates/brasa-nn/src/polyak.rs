@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use brasa_kernels::{HostTensor, concat, runs_on_host};
+use brasa_kernels::{HostTensor, concat, elementwise, runs_on_host};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
@@ -31,8 +31,18 @@ pub fn soft_update<M: Module>(target: M, online: &M, tau: f64) -> M {
         return target.map(&mut Blend { online, tau });
     }
     let sizes: Vec<usize> = online.iter().map(|row| row.dims()[1]).collect();
-    let whole = concat(rows(&target).into()) * (1.0 - tau) + concat(online.into()) * tau;
-    with_weights(target, whole.squeeze_dim(0), &sizes)
+    let [old, online] = [rows(&target), online].map(|rows| concat(rows.into()).squeeze_dim::<1>(0));
+    with_weights(target, blended(&old, &online, tau), &sizes)
+}
+
+/// `(1 - tau) target + tau online` for flat numbers, in one pass.
+pub(crate) fn blended(target: &Tensor<1>, online: &Tensor<1>, tau: f64) -> Tensor<1> {
+    let n = target.dims()[0];
+    let [numbers] = elementwise([n, 1], |formulas| {
+        let [target, online] = [target, online].map(|numbers| formulas.read(&numbers.clone().reshape([n, 1])));
+        [vec![target * (1.0 - tau) + online * tau]]
+    });
+    numbers.reshape([n])
 }
 
 /// Every parameter as one row, without autodiff.

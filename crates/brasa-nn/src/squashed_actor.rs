@@ -147,15 +147,21 @@ impl SquashedActor {
         })
     }
 
-    /// Features, mean and logarithm of the standard deviation, all before tanh.
-    fn forward(&self, obs: Tensor<2>) -> (Tensor<2>, Tensor<2>, Tensor<2>) {
+    /// Features and mean, before tanh.
+    fn forward(&self, obs: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
         let hidden = self.body.forward(obs);
-        let mut mean = self.mean.forward(hidden.clone(), None);
-        if self.state_dependent {
-            mean = mean.clamp(-SDE_MEAN_LIMIT, SDE_MEAN_LIMIT);
-        }
-        let log_std = self.gaussian_std.log_std(&hidden);
-        (hidden, mean, log_std)
+        let mean = self.mean.forward(hidden.clone(), None);
+        let mean = if self.state_dependent { mean.clamp(-SDE_MEAN_LIMIT, SDE_MEAN_LIMIT) } else { mean };
+        (hidden, mean)
+    }
+
+    /// Actions, and their log-probabilities, from features, means and noise for each number of an action.
+    fn sample(&self, hidden: &Tensor<2>, mean: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
+        let (log_std, range) = match self.gaussian_std.unbounded(hidden) {
+            Some((log_std, (low, high))) => (log_std, Some((f64::from(low), f64::from(high)))),
+            None => (self.gaussian_std.log_std(hidden), None),
+        };
+        gaussian::squashed_sample_within(mean, log_std, range, noise)
     }
 }
 
@@ -169,9 +175,13 @@ impl Policy for SquashedActor {
     }
 
     fn act(&self, obs: Obs, explore: Explore) -> (Tensor<2>, ()) {
-        let (hidden, mean, log_std) = self.forward(obs.values);
+        let (hidden, mean) = self.forward(obs.values);
         let u = match explore {
-            Explore::Sample(noise) => mean + self.gaussian_std.deviate(&hidden, log_std, noise),
+            Explore::Sample(noise) if self.state_dependent => {
+                let log_std = self.gaussian_std.log_std(&hidden);
+                mean + self.gaussian_std.deviate(&hidden, log_std, noise)
+            }
+            Explore::Sample(noise) => return (self.sample(&hidden, mean, noise).0, ()),
             Explore::Greedy => mean,
         };
         (brasa_kernels::tanh(u), ())
@@ -212,8 +222,8 @@ impl Reparameterized for SquashedActor {
     }
 
     fn rsample(&self, obs: Obs, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
-        let (_, mean, log_std) = self.forward(obs.values);
-        gaussian::squashed_sample(mean, log_std, noise)
+        let (hidden, mean) = self.forward(obs.values);
+        self.sample(&hidden, mean, noise)
     }
 
     fn gradient(&self, obs: &Obs, noise: &Tensor<2>, by: &mut ByActions<'_, Tensor<2>, 1>) -> Option<Vec<f32>> {
@@ -255,7 +265,8 @@ mod tests {
         let rng = &mut named_rng(1, "weights", 0);
         let actor = SquashedActor::new(&config, &space(5), &space(40), &device, rng).expect("valid");
         let obs = Tensor::<2>::ones([1, 5], &device);
-        actor.forward(obs).2.mean().into_scalar::<f32>()
+        let (hidden, _) = actor.forward(obs);
+        actor.gaussian_std.log_std(&hidden).mean().into_scalar::<f32>()
     }
 
     #[test]

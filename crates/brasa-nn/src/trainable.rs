@@ -170,6 +170,25 @@ impl<M: Module> Trainable<M> {
         self.tracked.get_or_init(|| self.valid().train())
     }
 
+    /// [`Trainable::plain`] with its numbers, for a target network that follows it.
+    ///
+    /// ```
+    /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/nets.inc")); }
+    /// # use shown::*;
+    /// use brasa_nn::{AdamConfig, Held, Trainable, named_params};
+    ///
+    /// let device = brasa_device::open_named("cpu")?;
+    /// let online = Trainable::new(q_network(&device.clone().autodiff())?, AdamConfig::default())?;
+    /// let mut target = Held::new(q_network(&device)?);
+    /// target.follow(online.held(), 1.0);
+    /// let weights = |network| named_params(network).into_iter().map(|param| param.values).collect::<Vec<_>>();
+    /// assert_eq!(weights(target.get()), weights(online.plain()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn held(&self) -> &Held<M> {
+        &self.plain
+    }
+
     /// The module on the non-autodiff device.
     pub fn plain(&self) -> &M {
         self.plain.get()
@@ -238,17 +257,16 @@ impl<M: Module> Trainable<M> {
     /// # Panics
     /// If gradients are clipped for several learners and the first dimension of a parameter is not their number.
     pub fn step(&mut self, loss: &Tensor<1>, step: Step) {
-        let gradient = self.gradient(loss, step);
+        let scaled = |scale: Option<Tensor<1>>| scale.map_or(loss.clone(), |scale| loss.clone() * scale);
+        let gradient = self.gradient_from(step, scaled);
         self.apply_gradient(gradient, step);
     }
 
-    /// The gradient of `loss`, of [`Trainable::module`], for [`Trainable::apply_gradient`] with this step.
-    pub(crate) fn gradient(&mut self, loss: &Tensor<1>, step: Step) -> Gradient {
+    /// The gradient of [`Trainable::module`] by a backward pass from `start`, which gets the scale of the loss, `[1]`, if it is scaled.
+    pub(crate) fn gradient_from(&mut self, step: Step, start: impl FnOnce(Option<Tensor<1>>) -> Tensor<1>) -> Gradient {
         let scaled = precision() == Precision::F16;
-        let mut gradients = match scaled {
-            true => self.loss_scale.get_or_insert_with(|| LossScale::new(&self.device)).apply(loss).backward(),
-            false => loss.backward(),
-        };
+        let scale = scaled.then(|| self.loss_scale.get_or_insert_with(|| LossScale::new(&self.device)).scale());
+        let mut gradients = start(scale).backward();
         let n_learners = step.clip.map_or(1, Clip::n_learners);
         let numbers = match self.state.moments {
             Moments::Host { .. } => {
@@ -386,14 +404,23 @@ impl<M: Module> Trainable<M> {
             }
             None => None,
         };
-        grads = clipped(grads, step.clip);
+        // The step multiplies by the factor on the way.
+        let scale = match step.clip {
+            Some(Clip::Norm { limit, n_learners: 1 }) => {
+                Some(clip_scale(grads.clone(), limit, f64::from(NORM_EPSILON)).reshape([1]))
+            }
+            clip => {
+                grads = clipped(grads, clip);
+                None
+            }
+        };
         // Back to the order of parameters, as in weights and moments.
         let grads = match n_learners {
             1 => grads,
             _ => concat(split(grads, &widths).into_iter().map(row).collect()),
         };
         let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
-        let factors = self.factors.as_ref();
+        let factors = [scale.as_ref(), self.factors.as_ref()];
         let mut weight = update.on_device(weight, grads.reshape([n]), &mut first, &mut second, factors);
         // The host does not know whether the gradients are finite, so the device chooses.
         if let Some((finite, old_weight, old_first, old_second)) = before {

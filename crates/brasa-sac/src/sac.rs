@@ -203,7 +203,7 @@ where
         let actor = self.actor.learn(&forward, data, &loss, of_actor, |_| true);
         let ent_coef_loss = self.temperature.learn(&actor.reports.mean(LOG_PROB), of_temperature);
         if is_due {
-            self.targets.follow(self.critics.plain(), self.config.tau);
+            self.targets.follow(self.critics.held(), self.config.tau);
         }
         ((critics, target), (actor.reports, (ent_coef, ent_coef_loss)))
     }

@@ -190,8 +190,8 @@ where
         let actor_loss = improves.then(|| {
             let forward = GreedyActions { critics: self.critics.plain(), obs: &batch.obs };
             let actor = self.actor.learn(&forward, Data::new([]), &PolicyImprovement, step, |_| true);
-            self.target_actor.follow(self.actor.plain(), self.config.tau);
-            self.target_critics.follow(self.critics.plain(), self.config.tau);
+            self.target_actor.follow(self.actor.held(), self.config.tau);
+            self.target_critics.follow(self.critics.held(), self.config.tau);
             actor.reports.mean(0)
         });
         ((critics, target), actor_loss)

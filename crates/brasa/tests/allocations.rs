@@ -1,13 +1,13 @@
-//! What the gradient steps of learners allocate on the CPU, after the first ones.
+//! What the gradient steps of learners allocate on the CPU, after the first ones, and what a replay buffer allocates.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use brasa::a2c::{A2c, A2cConfig};
-use brasa::buffers::{Rollout, Transitions};
+use brasa::buffers::{ReplayBuffer, ReplayConfig, Rollout, Transitions};
 use brasa::contracts::{Learner, Obs, Progress};
 use brasa::dqn::{Dqn, DqnConfig};
-use brasa::env::{Space, named_rng};
+use brasa::env::{EnvSpec, Space, named_rng};
 use brasa::nn::{
     ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
     SquashedActorConfig,
@@ -19,6 +19,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 thread_local! {
     /// Number and bytes of the allocations of a thread.
     static COUNT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    /// Bytes that it holds.
+    static LIVE: Cell<i64> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -31,11 +33,13 @@ unsafe impl GlobalAlloc for Counting {
             let (n, bytes) = count.get();
             count.set((n + 1, bytes + layout.size() as u64));
         });
+        let _ = LIVE.try_with(|live| live.set(live.get() + layout.size() as i64));
         // SAFETY: as promised by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        let _ = LIVE.try_with(|live| live.set(live.get() - layout.size() as i64));
         // SAFETY: as promised by the caller.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -89,6 +93,23 @@ fn transitions(n: usize, n_obs: usize, action: Tensor<2>) -> Transitions<Obs, Te
         sequences: None,
         rows: Tensor::arange(0..n as i64, &device()),
     }
+}
+
+/// Each next observation is the first one of the transition behind it, so a transition has 17 + 6 numbers, reward, and two flags.
+#[test]
+fn a_million_transitions_take_little_more_than_their_numbers() {
+    const CAPACITY: usize = 1_000_000;
+    let torques = Space::uniform_box(-1.0, 1.0, (0..6).map(|i| i.to_string()));
+    let spec = EnvSpec::new(obs_space(17), torques, 1);
+    let config = ReplayConfig { capacity: CAPACITY, ..ReplayConfig::default() };
+    let (obs, action) = (Obs::new(rows([1, 17])), rows([1, 6]));
+    let before = LIVE.get();
+    let buffer = ReplayBuffer::new(&config, &spec, &obs, &action, 0.99, &device()).expect("it is valid");
+    let bytes = LIVE.get() - before;
+    let of_numbers = CAPACITY * (17 + 6 + 3) * size_of::<f32>();
+    println!("{bytes} bytes, {:.3} times {of_numbers}", bytes as f64 / of_numbers as f64);
+    assert!(bytes as f64 <= 1.1 * of_numbers as f64, "{bytes} bytes for numbers of {of_numbers}");
+    drop(buffer);
 }
 
 /// A step allocates the results of its layers, the gradient, columns with a number per row and handles of tensors. Measured on x86-64 with

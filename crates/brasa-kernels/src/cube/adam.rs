@@ -30,6 +30,7 @@ pub(super) fn adam(
     grad: &Tensor<f32>,
     first: &Tensor<f32>,
     second: &Tensor<f32>,
+    scale: &Tensor<f32>,
     new_weight: &mut Tensor<f32>,
     new_first: &mut Tensor<f32>,
     new_second: &mut Tensor<f32>,
@@ -41,11 +42,16 @@ pub(super) fn adam(
     decay: f32,
     step_size: f32,
     root_correction: f32,
+    #[comptime] is_scaled: bool,
 ) {
     let i = ABSOLUTE_POS;
     if i < new_weight.len() {
         let w = weight[i * weight.stride(0)];
-        let g = grad[i * grad.stride(0)] + decay * w;
+        let mut g = grad[i * grad.stride(0)];
+        if is_scaled {
+            g *= scale[0];
+        }
+        g += decay * w;
         let m = beta_1 * first[i * first.stride(0)] + other_beta_1 * g;
         let v = beta_2 * second[i * second.stride(0)] + other_beta_2 * g * g;
         new_first[i] = m;
@@ -64,20 +70,18 @@ pub(crate) fn launch_clip_scale(grads: CubeTensor, limit: f32, epsilon: f32) -> 
     scale
 }
 
-/// New weight, first and second moment; all flat.
+/// New weight, first and second moment, from weight, gradient, moments, and the factor of the gradient; all flat.
 pub(crate) fn launch(
-    weight: CubeTensor,
-    grad: CubeTensor,
-    first: CubeTensor,
-    second: CubeTensor,
+    [weight, grad, first, second, scale]: [CubeTensor; 5],
+    is_scaled: bool,
     step: AdamStep,
 ) -> (CubeTensor, CubeTensor, CubeTensor) {
     let n = weight.shape()[0];
     let [new_weight, new_first, new_second] = [0; 3].map(|_| empty(&weight, [n]));
     let (count, dim) = threads(&weight, n);
     let client = weight.client.clone();
-    let [weight, grad, first, second, w, m, v] =
-        [weight, grad, first, second, new_weight.clone(), new_first.clone(), new_second.clone()]
+    let [weight, grad, first, second, scale, w, m, v] =
+        [weight, grad, first, second, scale, new_weight.clone(), new_first.clone(), new_second.clone()]
             .map(CubeTensor::into_tensor_arg);
     adam::launch(
         &client,
@@ -87,6 +91,7 @@ pub(crate) fn launch(
         grad,
         first,
         second,
+        scale,
         w,
         m,
         v,
@@ -98,6 +103,7 @@ pub(crate) fn launch(
         step.weight_decay as f32,
         step.step_size as f32,
         step.root_correction as f32,
+        is_scaled,
     );
     (new_weight, new_first, new_second)
 }

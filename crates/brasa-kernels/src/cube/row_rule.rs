@@ -12,8 +12,8 @@ use crate::row_rule::RowProgram;
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn row_rule(
     inputs: &Sequence<OwnedTensor<f32>>,
-    results: &mut Tensor<f32>,
-    columns: &mut Tensor<f32>,
+    results: &mut Sequence<OwnedTensor<f32>>,
+    columns: &mut Sequence<OwnedTensor<f32>>,
     n_rows: usize,
     width: usize,
     #[comptime] program: RowProgram,
@@ -60,8 +60,8 @@ pub(super) fn row_rule(
         let whole = values_of(inputs, &sums, row, 0, comptime!(program.row.clone()));
         #[unroll]
         for i in 0..comptime!(program.n_results) {
-            let to = row * results.stride(0) + i * results.stride(1);
-            results[to] = *whole.index(comptime!(program.row.outputs[0][i]));
+            let result = results.index_mut(i);
+            result[row] = *whole.index(comptime!(program.row.outputs[0][i]));
         }
         if comptime!(program.columns.is_some()) {
             for column in 0..width {
@@ -77,8 +77,8 @@ pub(super) fn row_rule(
                 let values = values_of(inputs, &given, row, column, comptime!(of_column.clone()));
                 #[unroll]
                 for i in 0..comptime!(of_column.outputs[0].len()) {
-                    let to = row * columns.stride(0) + (i * width + column) * columns.stride(1);
-                    columns[to] = *values.index(comptime!(of_column.outputs[0][i]));
+                    let numbers = columns.index_mut(i);
+                    numbers[row * width + column] = *values.index(comptime!(of_column.outputs[0][i]));
                 }
             }
         }
@@ -103,33 +103,33 @@ fn values_of(
     values
 }
 
-/// Results `[n_rows, R]`, and numbers of the columns side by side, `[n_rows, width]` each; there are rows. `None` if the device has too few places
-/// for all matrices.
+/// Results, `[n_rows]` each, and numbers of the columns, `[n_rows, width]` each; there are rows. `None` if the device has too few places for
+/// all matrices.
 pub(crate) fn launch(
     program: &RowProgram,
     inputs: Vec<CubeTensor>,
     [n_rows, width]: [usize; 2],
-) -> Option<(CubeTensor, CubeTensor)> {
+) -> Option<[Vec<CubeTensor>; 2]> {
     let like = inputs[0].clone();
     let places = like.client.properties().hardware.max_bindings as usize;
-    if inputs.len() + 2 + OTHERS > places {
+    let n_columns = program.columns.as_ref().map_or(0, |columns| columns.outputs[0].len());
+    if inputs.len() + program.n_results + n_columns + OTHERS > places {
         return None;
     }
-    let results = empty(&like, [n_rows, program.n_results]);
-    let n_columns = program.columns.as_ref().map_or(0, |columns| columns.outputs[0].len());
-    // Without columns nothing is written, but a kernel has a place for them.
-    let columns = empty(&like, [n_rows, (n_columns * width).max(1)]);
+    let results: Vec<CubeTensor> = (0..program.n_results).map(|_| empty(&like, [n_rows])).collect();
+    let columns: Vec<CubeTensor> = (0..n_columns).map(|_| empty(&like, [n_rows, width])).collect();
     let (count, dim) = threads(&like, n_rows);
+    let list = |tensors: &[CubeTensor]| tensors.iter().map(|tensor| tensor.clone().into_tensor_arg()).collect();
     row_rule::launch(
         &like.client,
         count,
         dim,
         inputs.into_iter().map(CubeTensor::into_tensor_arg).collect(),
-        results.clone().into_tensor_arg(),
-        columns.clone().into_tensor_arg(),
+        list(&results),
+        list(&columns),
         n_rows,
         width,
         program.clone(),
     );
-    Some((results, columns))
+    Some([results, columns])
 }

@@ -24,8 +24,10 @@ use super::elementwise::elementwise;
 use super::gae::gae;
 use super::graph_attention::{Form, attention_forward, attention_scores_backward, attention_values_backward};
 use super::layer_norm::{layer_norm_backward, layer_norm_forward};
+use super::mlp::{mlp_deltas, mlp_forward, mlp_gradients};
 use super::row_loss::{LossForm, row_loss};
 use super::row_rule::row_rule;
+use super::total::total;
 use crate::Activation;
 use crate::elementwise::{Load, Node, Operation, Part, Program, Rows};
 
@@ -48,11 +50,37 @@ pub fn cuda_sources() -> Vec<(String, String)> {
         let name = format!("gae-{with_discount}");
         all.push(source!(name, gae, t(), t(), t(), t(), t(), t(), t(), 0.9, 0.9, with_discount));
     }
+    all.push(source!("total", total, t(), t()));
     all.push(source!("clip_scale", clip_scale, t(), t(), 0.5, 1e-6));
-    all.push(source!("adam", adam, t(), t(), t(), t(), t(), t(), t(), 0.9, 0.9, 0.1, 0.1, 1e-8, 0.0, 1e-3, 1.0));
+    for is_scaled in [false, true] {
+        let name = format!("adam-{is_scaled}");
+        all.push(source!(
+            name,
+            adam,
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            t(),
+            0.9,
+            0.9,
+            0.1,
+            0.1,
+            1e-8,
+            0.0,
+            1e-3,
+            1.0,
+            is_scaled
+        ));
+    }
     for (name, program) in crate::row_rule::programs() {
-        let inputs = (0..3).map(|_| t()).collect();
-        all.push(source!(format!("row_rule-{name}"), row_rule, inputs, t(), t(), 64, 64, program));
+        let list = |n: usize| (0..n).map(|_| t()).collect();
+        let n_columns = program.columns.as_ref().map_or(0, |columns| columns.outputs[0].len());
+        let (inputs, results, columns) = (list(3), list(program.n_results), list(n_columns));
+        all.push(source!(format!("row_rule-{name}"), row_rule, inputs, results, columns, 64, 64, program));
     }
     for standardized in [None, Some(([1, 2], 1e-8f32.to_bits()))] {
         let form = LossForm { n_groups: 2, standardized };
@@ -109,6 +137,24 @@ pub fn cuda_sources() -> Vec<(String, String)> {
             0.2,
             form
         ));
+    }
+    for shared in [false, true] {
+        let activations = vec![Some(Activation::Tanh), Some(Activation::Elu), None];
+        let form =
+            || super::mlp::Form { widths: vec![7, 64, 33, 1], activations: activations.clone(), block: 8, shared };
+        let list = |n: usize| (0..n).map(|_| t()).collect();
+        for keeps in [false, true] {
+            let results = list(if keeps { 3 } else { 1 });
+            let name = format!("mlp_forward-{shared}-{keeps}");
+            all.push(source!(name, mlp_forward, t(), list(3), list(3), results, 64, form(), keeps));
+        }
+        for (of_params, of_x) in [(true, false), (true, true), (false, true)] {
+            let deltas = list(3 * usize::from(of_params) + usize::from(of_x));
+            let name = format!("mlp_deltas-{shared}-{of_params}-{of_x}");
+            all.push(source!(name, mlp_deltas, t(), list(3), list(3), deltas, 64, 2, form(), of_params, of_x));
+        }
+        let name = format!("mlp_gradients-{shared}");
+        all.push(source!(name, mlp_gradients, t(), list(2), list(3), list(6), 64, 2, form()));
     }
     for a in [None, Some(Activation::Tanh), Some(Activation::Relu), Some(Activation::Elu)] {
         let name = a.map_or("none".to_owned(), |a| format!("{a:?}").to_lowercase());

@@ -121,6 +121,7 @@ impl<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize> RowSl
         mut own_to: [HostColumnsMut<'_>; OUT],
         to: [&mut [f32]; R],
     ) {
+        brasa_device::count_launches(1);
         (self.n_rows, self.width) = (n_rows, width);
         vectorized(
             #[inline(always)]

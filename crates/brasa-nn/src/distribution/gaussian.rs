@@ -116,9 +116,18 @@ pub fn evaluate(mean: Tensor<2>, log_std: Tensor<2>, value: Tensor<2>, squash: b
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
 pub fn squashed_sample(mean: Tensor<2>, log_std: Tensor<2>, noise: Tensor<2>) -> (Tensor<2>, Tensor<1>) {
+    squashed_sample_within(mean, log_std, None, noise)
+}
+
+/// The same for logarithms that are cut to a range.
+pub(crate) fn squashed_sample_within(
+    mean: Tensor<2>,
+    log_std: Tensor<2>,
+    log_std_range: Option<(f64, f64)>,
+    noise: Tensor<2>,
+) -> (Tensor<2>, Tensor<1>) {
     let rows = RowInputs { results: [&mean, &log_std], data: Some(&noise), taken: None };
-    let rule = NormalDraw { squash: true, log_std_range: None };
-    let ([action], [log_prob]) = row_rule(rule, &rows);
+    let ([action], [log_prob]) = row_rule(NormalDraw { squash: true, log_std_range }, &rows);
     (action, log_prob)
 }
 

@@ -118,10 +118,11 @@ impl Footprint {
         // An update frees each gradient after its use, but all exist at the end of a backward pass.
         let gradients = self.gradients.min(self.learning.bytes);
         let stored = if self.is_stored_away(placing.on_host) { 0.0 } else { self.stored };
+        let other_networks = (self.learner - self.moments).max(0.0);
         let mut parts = vec![
             kept("weights", self.weights, None),
             kept("moments", self.moments, None),
-            kept("other networks", (self.learner - self.moments).max(0.0), None),
+            kept("other networks", other_networks, None),
             kept(self.stored_as, stored, Some(Stored)),
         ];
         if placing.on_host {
@@ -131,6 +132,8 @@ impl Footprint {
             let replay = if placing.saves_replay { self.stored + self.bookkeeping } else { 0.0 };
             parts.push(during(CHECKPOINTS, "copy", self.checkpoint + replay, None));
         } else {
+            // Optimizers and target networks keep all weights of a network as one vector, too.
+            parts.push(kept("joined weights", self.weights + other_networks, None));
             parts.push(kept("recordings", self.recordings, Some(Batch)));
         }
         if placing.envs_on_device {
@@ -214,12 +217,13 @@ mod tests {
     fn only_the_largest_phase_counts_and_each_place_has_its_own_parts() {
         let gpu = Placing { on_host: false, envs_on_device: false, saves_replay: false };
         let parts = |placing| need(100).parts(placing).iter().map(|part| part.name).collect::<Vec<_>>();
-        let of_gpu =
-            ["weights", "moments", "other networks", "replay buffer", "staging", "actions", "gradients", "activations"];
+        let kept = ["weights", "moments", "other networks", "replay buffer", "joined weights"];
+        let of_gpu = [&kept[..], &["staging", "actions", "gradients", "activations"]].concat();
         assert_eq!(parts(gpu), of_gpu);
-        assert_eq!(need(100).bytes(gpu), 1e6 + 5e6 + 1e9 + (1e6 + 4e6));
+        let joined = 1e6 + (5e6 - need(100).moments);
+        assert_eq!(need(100).bytes(gpu), 1e6 + 5e6 + joined + 1e9 + (1e6 + 4e6));
         let away = Footprint { stored_on_host: true, ..need(100) };
-        assert_eq!(away.bytes(gpu), 1e6 + 5e6 + (1e6 + 4e6));
+        assert_eq!(away.bytes(gpu), 1e6 + 5e6 + joined + (1e6 + 4e6));
         let host = Placing { on_host: true, envs_on_device: true, saves_replay: true };
         assert_eq!(need(100).bytes(host), 1e6 + 5e6 + 1e9 + 3e6 + 4e6 + 7e6 + (9e6 + 1e9 + 3e6));
     }
