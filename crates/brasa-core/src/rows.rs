@@ -146,8 +146,7 @@ impl<const D: usize, K: Numeric + 'static> Rows for Tensor<D, K> {
             // Burn would copy it.
             return parts.remove(0);
         }
-        let floats = parts.iter().map(|part| (part as &dyn Any).downcast_ref::<Tensor<D>>().cloned());
-        match floats.collect::<Option<Vec<_>>>() {
+        match (&mut parts as &mut dyn Any).downcast_mut::<Vec<Tensor<D>>>().map(std::mem::take) {
             Some(floats) => *(Box::new(concat_rows(floats)) as Box<dyn Any>).downcast().expect("the type of the rows"),
             None => Tensor::cat(parts, 0),
         }

@@ -190,16 +190,14 @@ fn in_one_pass<const D: usize, const E: usize>(
 /// By the kernels, with gradients if one is asked for.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod on_gpu {
+    use burn::backend::Autodiff;
     use burn::backend::autodiff::checkpoint::strategy::NoCheckpointing;
     use burn::backend::tensor::FloatTensor;
-    use burn::backend::{Autodiff, TensorMetadata};
-    use burn::tensor::Shape;
     use burn_cubecl::CubeBackend;
-    use burn_cubecl::ops::reshape;
     use burn_cubecl::tensor::CubeTensor;
 
     use super::*;
-    use crate::cube::mlp::{Form, Kept, Stack, with_one};
+    use crate::cube::mlp::{Form, Kept, Stack, as_stack, from_stack};
     use crate::cube::{from_device, on_device};
     use crate::node::node;
 
@@ -216,12 +214,12 @@ mod on_gpu {
             biases: layers.iter().map(|layer| on_device(layer.1)).collect::<Option<_>>()?,
             activations: activations.clone(),
         };
-        let stack = if D == 2 { stack.of_one() } else { stack };
+        let stack = stack.of_rank(D);
         let form = stack.form()?;
         let is_on_tape = |layer: &(&Tensor<D>, &Tensor<E>, _)| layer.0.is_autodiff() || layer.1.is_autodiff();
         if !x.is_autodiff() && !layers.iter().any(is_on_tape) {
             let mut results = stack.forward(&form, false);
-            return Some(from_device(without_one(results.remove(0), D)));
+            return Some(from_device(from_stack(results.remove(0), D)));
         }
         let mut inputs = vec![on_tape(x)?];
         for (weight, bias, _) in layers {
@@ -258,12 +256,11 @@ mod on_gpu {
                 weights.push(weight);
                 biases.push(bias);
             }
-            let stack = Stack { x, weights, biases, activations };
-            let stack = if rank == 2 { stack.of_one() } else { stack };
+            let stack = Stack { x, weights, biases, activations }.of_rank(rank);
             let results = stack.forward(&form, is_tracked);
             let y = results.last().expect("there is a layer").clone();
             let kept = is_tracked.then_some((Kept { stack, results }, rank));
-            (without_one(y, rank), kept, ())
+            (from_stack(y, rank), kept, ())
         };
         node::<CubeBackend, NoCheckpointing, _, _, N>(inputs, forward, backward::<N>).0
     }
@@ -274,23 +271,14 @@ mod on_gpu {
         grad: CubeTensor,
     ) -> [Option<CubeTensor>; N] {
         let (of_x, of_params) = (needed[0], needed[1..].contains(&true));
-        brasa_device::count_launches(1 + usize::from(of_params));
-        let grad = if rank == 2 { with_one(grad) } else { grad };
-        let (by_x, by_params) = kept.backward(grad, of_params, of_x);
-        let by_x = [by_x.map(|by_x| without_one(by_x, rank))];
+        let pass = Pass::Whole { first: true, last: true };
+        brasa_device::count_launches(pass.backward(None, of_params));
+        let (by_x, by_params) = kept.backward(as_stack(grad, rank), of_params, of_x);
+        let by_x = [by_x.map(|by_x| from_stack(by_x, rank))];
         // A weight has the rank of the input, a bias one dimension less.
-        let by_params = by_params.into_iter().map(|by_param| Some(without_one(by_param, rank)));
+        let by_params = by_params.into_iter().map(|by_param| Some(from_stack(by_param, rank)));
         let mut all = by_x.into_iter().chain(by_params).chain(std::iter::repeat_with(|| None));
         needed.map(|is_needed| all.next().flatten().filter(|_| is_needed))
-    }
-
-    /// Of a stack of one member, that member, if its matrices have two dimensions.
-    fn without_one(tensor: CubeTensor, rank: usize) -> CubeTensor {
-        if rank == 3 {
-            return tensor;
-        }
-        let shape = tensor.shape()[1..].to_vec();
-        reshape(tensor, Shape::from(shape))
     }
 }
 

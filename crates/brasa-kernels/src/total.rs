@@ -2,9 +2,9 @@
 
 use burn::tensor::Tensor;
 
-/// The sum of all numbers, `[1]`, without gradients on a GPU: one launch there, where Burn needs two.
+/// The sum of all numbers, `[1]`. Gradients pass through.
 ///
-/// One group of threads adds them, so large tensors are left to Burn.
+/// On a GPU, the sum of up to 65,536 numbers without gradients is one kernel launch, where Burn needs two. One group of threads adds them.
 ///
 /// ```
 /// use brasa_kernels::total;
@@ -17,7 +17,7 @@ use burn::tensor::Tensor;
 pub fn total<const D: usize>(x: Tensor<D>) -> Tensor<1> {
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     {
-        /// Numbers that a group adds in a few microseconds.
+        /// 256 numbers for each thread; no GPU was measured.
         const FEW: usize = 1 << 16;
         let n = x.dims().iter().product::<usize>();
         if (1..=FEW).contains(&n)

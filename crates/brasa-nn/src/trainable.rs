@@ -342,8 +342,9 @@ impl<M: Module> Trainable<M> {
     }
 
     fn step_on_host(&mut self, gradient: &mut [f32], step: Step) {
-        // On a GPU, all parameters are one vector.
-        brasa_device::count_launches(1);
+        // On a GPU, all parameters are one vector: gradients are joined, clipped and applied, and the new weights are split.
+        let clips = matches!(step.clip, Some(Clip::Norm { .. }));
+        brasa_device::count_launches(2 + usize::from(self.plain.sizes().len() > 1) + usize::from(clips));
         let Moments::Host { first, second } = &mut self.state.moments else { panic!("gradients of another device") };
         let scales = match step.clip {
             Some(Clip::Norm { limit, n_learners }) => {

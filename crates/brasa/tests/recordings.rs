@@ -122,8 +122,8 @@ fn records(device: &Device) -> bool {
     !brasa::device::runs_on_host(device)
 }
 
-/// Runs with and without recordings.
-fn compare(name: &str, device: &Device, run: impl Fn(bool) -> Left) {
+/// Runs without and with recordings, and the kernel launches of their last updates, which were recorded on `wgpu` with a software driver.
+fn compare(name: &str, device: &Device, most: [usize; 2], run: impl Fn(bool) -> Left) {
     let (plain, recorded) = (run(false), run(true));
     assert!(!plain.is_recorded, "{name}");
     assert_eq!(recorded.is_recorded, records(device), "{name}");
@@ -144,7 +144,14 @@ fn compare(name: &str, device: &Device, run: impl Fn(bool) -> Left) {
     }
     let [plain, recorded] = [plain.launches, recorded.launches];
     println!("{name}: {plain} launches, {recorded} with a recording");
-    assert!(!records(device) || recorded < plain, "{name}: {recorded} launches instead of {plain}");
+    if records(device) {
+        // A tenth more, as sums over rows differ between backends.
+        let most = most.map(|most| most + most.div_ceil(10));
+        assert!(
+            recorded < plain && plain <= most[0] && recorded <= most[1],
+            "{name}: {plain} and {recorded}, {most:?}"
+        );
+    }
 }
 
 fn with_error<L: OffPolicyLearner>(learner: &mut L) {
@@ -179,10 +186,11 @@ fn recorded_updates_equal_others() {
         };
         run(learner, on, batch, Ppo::is_recorded, |_| ())
     };
-    compare("PPO", device, ppo);
+    compare("PPO", device, [173, 135], ppo);
     let formats = [Precision::Bf16, Precision::F16];
     for format in formats.into_iter().filter(|format| format.check(device).is_ok() && records(device)) {
-        compare(&format!("PPO, {format:?}"), device, |on| autocast(format, || ppo(on)));
+        // Those of `F16`, whose loss is scaled; `Bf16` has fewer.
+        compare(&format!("PPO, {format:?}"), device, [941, 137], |on| autocast(format, || ppo(on)));
     }
 
     let spec = GraphSpec { nodes: 4, node_features: 3, privileged_features: 0, agent_features: 2 };
@@ -206,9 +214,9 @@ fn recorded_updates_equal_others() {
         };
         run(learner, on, batch, Ppo::is_recorded, |_| ())
     };
-    compare("PPO of graphs", device, graph_ppo);
+    compare("PPO of graphs", device, [180, 47], graph_ppo);
 
-    compare("A2C", device, |on| {
+    compare("A2C", device, [47, 32], |on| {
         let config = ActorCriticConfig { actor_hidden: vec![16], ..ActorCriticConfig::default() };
         let network = MlpActorCritic::new(&config, &space(3), &discrete, tracked, &mut weights(0)).expect("valid");
         let config = A2cConfig {
@@ -224,7 +232,7 @@ fn recorded_updates_equal_others() {
         run(learner, on, batch, A2c::is_recorded, |_| ())
     });
 
-    compare("DQN", device, |on| {
+    compare("DQN", device, [21, 15], |on| {
         let config = QNetworkConfig { hidden: vec![16, 16], ..QNetworkConfig::default() };
         let network = QNetwork::new(&config, &space(3), &discrete, tracked, &mut weights(0)).expect("valid");
         let config = DqnConfig { double: true, target_update_interval: 3, ..DqnConfig::default() };
@@ -232,7 +240,7 @@ fn recorded_updates_equal_others() {
         run(learner, on, |i| transitions(i, None, device), Dqn::is_recorded, with_error)
     });
 
-    compare("team of DQN", device, |on| {
+    compare("team of DQN", device, [33, 14], |on| {
         let config = TeamQNetworkConfig { hidden: vec![16], ..TeamQNetworkConfig::default() };
         let network = TeamQNetwork::new(&config, 4, &space(3), &discrete, tracked, &mut weights(0)).expect("valid");
         let config = DqnConfig { target_update_interval: 2, max_grad_norm: Some(0.5), ..DqnConfig::default() };
@@ -253,9 +261,10 @@ fn recorded_updates_equal_others() {
         run(learner, on, batch, Dqn::is_recorded, with_error)
     });
 
-    for (name, ent_coef, interval) in [("SAC", EntCoef::Auto { auto: 0.1 }, 1), ("SAC, fixed", EntCoef::Fixed(0.2), 2)]
+    for (name, ent_coef, interval, launches) in
+        [("SAC", EntCoef::Auto { auto: 0.1 }, 1, [57, 20]), ("SAC, fixed", EntCoef::Fixed(0.2), 2, [50, 19])]
     {
-        compare(name, device, |on| {
+        compare(name, device, launches, |on| {
             let actor = SquashedActorConfig { hidden: vec![16, 16], ..SquashedActorConfig::default() };
             let actor = SquashedActor::new(&actor, &space(3), &space(2), tracked, &mut weights(0)).expect("valid");
             let critics = MlpCriticsConfig { hidden: vec![16, 16], ..MlpCriticsConfig::default() };
@@ -266,7 +275,7 @@ fn recorded_updates_equal_others() {
         });
     }
 
-    compare("TD3", device, |on| {
+    compare("TD3", device, [40, 18], |on| {
         let actor = DeterministicActorConfig { hidden: vec![16, 16], ..DeterministicActorConfig::default() };
         let actor = DeterministicActor::new(&actor, &space(3), &space(2), tracked, &mut weights(0)).expect("valid");
         let critics = MlpCriticsConfig { hidden: vec![16, 16], ..MlpCriticsConfig::default() };

@@ -63,6 +63,33 @@ pub(crate) struct Kept {
     pub(crate) results: Vec<CubeTensor>,
 }
 
+/// For [`TOGETHER`] rows of `width` cells from `first_cell` on: `start`, and the sum of cells times weights, which are `step` apart.
+#[cube]
+fn sums_of_rows(
+    cells: &Shared<[f32]>,
+    first_cell: usize,
+    #[comptime] width: usize,
+    weight: &OwnedTensor<f32>,
+    first_weight: usize,
+    step: usize,
+    start: f32,
+) -> Sequence<RuntimeCell<f32>> {
+    let mut sums = Sequence::<RuntimeCell<f32>>::new();
+    #[unroll]
+    for _ in 0..TOGETHER {
+        sums.push(RuntimeCell::<f32>::new(start));
+    }
+    for k in 0..width {
+        let factor = weight[first_weight + k * step];
+        #[unroll]
+        for j in 0..TOGETHER {
+            let sum = sums.index(j);
+            sum.store(sum.read() + cells[first_cell + j * width + k] * factor);
+        }
+    }
+    sums
+}
+
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn mlp_forward(
     x: &Tensor<f32>,
@@ -96,20 +123,9 @@ pub(super) fn mlp_forward(
         sync_cube();
         for item in range_stepped(lane, comptime!(form.block / TOGETHER * outputs), LANES) {
             let (column, row) = (item % outputs, item / outputs * TOGETHER);
-            let mut sums = Sequence::<RuntimeCell<f32>>::new();
-            #[unroll]
-            for _ in 0..TOGETHER {
-                sums.push(RuntimeCell::<f32>::new(bias[member * bias.stride(0) + column * bias.stride(1)]));
-            }
+            let start = bias[member * bias.stride(0) + column * bias.stride(1)];
             let of_column = member * weight.stride(0) + column * weight.stride(2);
-            for k in 0..inputs {
-                let factor = weight[of_column + k * weight.stride(1)];
-                #[unroll]
-                for j in 0..TOGETHER {
-                    let sum = sums.index(j);
-                    sum.store(sum.read() + cells[from + (row + j) * inputs + k] * factor);
-                }
-            }
+            let sums = sums_of_rows(&cells, from + row * inputs, inputs, weight, of_column, weight.stride(1), start);
             #[unroll]
             for j in 0..TOGETHER {
                 let value = activated(sums.index(j).read(), comptime!(form.activations[i]));
@@ -179,20 +195,9 @@ pub(super) fn mlp_deltas(
                 sync_cube();
                 for item in range_stepped(lane, comptime!(form.block / TOGETHER * inputs), LANES) {
                     let (k, row) = (item % inputs, item / inputs * TOGETHER);
-                    let mut sums = Sequence::<RuntimeCell<f32>>::new();
-                    #[unroll]
-                    for _ in 0..TOGETHER {
-                        sums.push(RuntimeCell::<f32>::new(0.0));
-                    }
                     let of_input = member * weight.stride(0) + k * weight.stride(1);
-                    for column in 0..outputs {
-                        let factor = weight[of_input + column * weight.stride(2)];
-                        #[unroll]
-                        for j in 0..TOGETHER {
-                            let sum = sums.index(j);
-                            sum.store(sum.read() + cells[from + (row + j) * outputs + column] * factor);
-                        }
-                    }
+                    let sums =
+                        sums_of_rows(&cells, from + row * outputs, outputs, weight, of_input, weight.stride(2), 0.0);
                     #[unroll]
                     for j in 0..TOGETHER {
                         let mut value = sums.index(j).read();
@@ -309,11 +314,11 @@ pub(super) fn mlp_gradients(
 }
 
 impl Stack {
-    /// Matrices as a stack of one member.
-    pub(crate) fn of_one(mut self) -> Self {
-        self.x = with_one(self.x);
-        self.weights = self.weights.into_iter().map(with_one).collect();
-        self.biases = self.biases.into_iter().map(with_one).collect();
+    /// See [`as_stack`].
+    pub(crate) fn of_rank(mut self, rank: usize) -> Self {
+        let stacked = |tensors: Vec<CubeTensor>| tensors.into_iter().map(|tensor| as_stack(tensor, rank)).collect();
+        (self.weights, self.biases) = (stacked(self.weights), stacked(self.biases));
+        self.x = as_stack(self.x, rank);
         self
     }
 
@@ -370,9 +375,21 @@ impl Stack {
     }
 }
 
-/// The same numbers as a stack of one.
-pub(crate) fn with_one(tensor: CubeTensor) -> CubeTensor {
-    let shape = [&[1], &tensor.shape()[..]].concat();
+/// Of a network whose matrices have `rank` dimensions: its numbers as a stack, of one member if there are two.
+pub(crate) fn as_stack(tensor: CubeTensor, rank: usize) -> CubeTensor {
+    let shape = match rank {
+        2 => [&[1], &tensor.shape()[..]].concat(),
+        _ => return tensor,
+    };
+    reshape(tensor, Shape::from(shape))
+}
+
+/// The opposite.
+pub(crate) fn from_stack(tensor: CubeTensor, rank: usize) -> CubeTensor {
+    let shape = match rank {
+        2 => tensor.shape()[1..].to_vec(),
+        _ => return tensor,
+    };
     reshape(tensor, Shape::from(shape))
 }
 
