@@ -118,7 +118,7 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
     type Policy = M;
 
     fn update(&mut self, mut rollout: Self::Batch, progress: Progress) -> Metrics {
-        let explained_variance = explained_variance(rollout.value.clone(), rollout.returns.clone());
+        let critic = [rollout.value.clone(), rollout.returns.clone()];
         if let Some(values) = &mut self.values {
             values.update(&rollout.returns);
             [rollout.value, rollout.returns] = [rollout.value, rollout.returns].map(|x| values.scale().normalize(x));
@@ -131,18 +131,22 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
             rollout.batches(self.cut(), batch_size, rng).map(|batch| self.learn(batch, step)).collect();
         self.rollouts += 1;
 
-        let reports = Reports::join(reports).mean_dim(0);
         let mut metrics = Metrics::default();
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/n_updates", self.rollouts as f64);
         self.trainable.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
-        metrics.push_tensor("train/explained_variance", explained_variance);
-        if let Some(std) = self.trainable.plain().std() {
-            metrics.push_tensor("train/std", std.mean());
-        }
-        for (i, name) in MEANS.into_iter().enumerate() {
-            metrics.push_tensor(name, reports.clone().slice([0..1, i + 1..i + 2]).reshape([1]));
-        }
+        let std = self.trainable.plain().std();
+        metrics.push_when_read(move |metrics| {
+            let [value, returns] = critic.clone();
+            metrics.push_tensor("train/explained_variance", explained_variance(value, returns));
+            if let Some(std) = &std {
+                metrics.push_tensor("train/std", std.clone().mean());
+            }
+            let reports = Reports::join(reports.clone()).mean_dim(0);
+            for (i, name) in MEANS.into_iter().enumerate() {
+                metrics.push_tensor(name, reports.clone().slice([0..1, i + 1..i + 2]).reshape([1]));
+            }
+        });
         metrics
     }
 

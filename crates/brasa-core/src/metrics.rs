@@ -1,5 +1,8 @@
 //! Metrics that stay on the device until they are read.
 
+use std::fmt;
+use std::sync::Arc;
+
 use burn::tensor::Tensor;
 use thiserror::Error;
 
@@ -19,10 +22,19 @@ use crate::read_back::read_together;
 /// assert_eq!(metrics.read()?, [("train/loss", 0.5), ("train/n_updates", 10.0)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Metrics {
     known: Vec<(&'static str, f64)>,
     pending: Vec<(&'static str, Tensor<1>)>,
+    later: Vec<Arc<dyn Fn(&mut Metrics) + Send + Sync>>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { known, pending, later } = self;
+        let mut fields = f.debug_struct("Metrics");
+        fields.field("known", known).field("pending", pending).field("later", &later.len()).finish()
+    }
 }
 
 /// Metrics that were read: name and value.
@@ -79,6 +91,22 @@ impl Metrics {
         self.pending.push((name, value));
     }
 
+    /// Adds metrics that must be computed: `add` runs when they are read. Of most updates, nobody reads them.
+    ///
+    /// ```
+    /// use brasa_core::Metrics;
+    /// use burn::tensor::Tensor;
+    ///
+    /// let values = Tensor::<1>::from_floats([1.0, 3.0], &brasa_device::open_named("cpu")?);
+    /// let mut metrics = Metrics::default();
+    /// metrics.push_when_read(move |metrics| metrics.push_tensor("train/value", values.clone().mean()));
+    /// assert_eq!(metrics.read()?, [("train/value", 2.0)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn push_when_read(&mut self, add: impl Fn(&mut Self) + Send + Sync + 'static) {
+        self.later.push(Arc::new(add));
+    }
+
     /// Waits for the device and reads everything at once, sorted by name.
     ///
     /// # Errors
@@ -91,7 +119,10 @@ impl Metrics {
     ///
     /// # Errors
     /// As [`Metrics::read`]; the other numbers are not checked.
-    pub fn read_with(self, other: Option<Tensor<1>>) -> Result<(MetricValues, Vec<f32>), MetricsError> {
+    pub fn read_with(mut self, other: Option<Tensor<1>>) -> Result<(MetricValues, Vec<f32>), MetricsError> {
+        for add in std::mem::take(&mut self.later) {
+            add(&mut self);
+        }
         let mut all = self.known;
         let (names, mut tensors): (Vec<_>, Vec<_>) = self.pending.into_iter().unzip();
         let has_other = other.is_some();

@@ -197,8 +197,11 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
         metrics.push("train/n_updates", self.updates as f64);
         self.online.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
         metrics.push("rollout/exploration_rate", self.epsilon(progress));
-        metrics.push_tensor("train/loss", learned.reports.mean(0));
-        metrics.push_tensor("train/q", learned.reports.mean(1));
+        let reports = learned.reports.clone();
+        metrics.push_when_read(move |metrics| {
+            reports.push_to(metrics, "train/loss", 0);
+            reports.push_to(metrics, "train/q", 1);
+        });
         self.learned = Some((learned, target));
         metrics
     }

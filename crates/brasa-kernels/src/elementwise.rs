@@ -38,6 +38,7 @@ use burn::tensor::Tensor;
 pub struct Formulas {
     shape: [usize; 2],
     inputs: RefCell<Vec<Tensor<2>>>,
+    numbers: RefCell<Vec<f32>>,
     nodes: RefCell<Vec<Node>>,
 }
 
@@ -111,6 +112,26 @@ impl Formulas {
     /// The same number for all elements.
     pub fn constant(&self, value: f64) -> Value<'_> {
         self.push(Node::Constant((value as f32).to_bits()))
+    }
+
+    /// The same number for all elements, of which a GPU learns with each launch: other values need no translation.
+    ///
+    /// ```
+    /// use brasa_kernels::elementwise;
+    /// use burn::tensor::Tensor;
+    ///
+    /// let x = Tensor::<2>::from_floats([[1.0], [2.0]], &brasa_device::open_named("cpu")?);
+    /// for learning_rate in [0.5, 0.25] {
+    ///     let [y] = elementwise([2, 1], |formulas| [vec![formulas.read(&x) * formulas.number(learning_rate)]]);
+    ///     let rate = learning_rate as f32;
+    ///     assert_eq!(y.into_data().iter::<f32>().collect::<Vec<_>>(), [rate, 2.0 * rate]);
+    /// }
+    /// # Ok::<(), brasa_device::DeviceError>(())
+    /// ```
+    pub fn number(&self, value: f64) -> Value<'_> {
+        let mut numbers = self.numbers.borrow_mut();
+        numbers.push(value as f32);
+        self.push(Node::Given(numbers.len() - 1))
     }
 
     /// A number that a kernel around the formulas computes.
@@ -247,7 +268,7 @@ impl<'a> Matrix<'a> {
 /// Matrices whose elements are formulas of elements of other matrices.
 ///
 /// `record` is called once; it reads matrices from [`Formulas`], and returns, for each output, the values that stand beside each other in it.
-/// On a GPU a set of formulas is translated once and is one launch. So constants that often change are better read as a matrix.
+/// On a GPU a set of formulas is translated once and is one launch. A constant that often changes is better a [`Formulas::number`].
 ///
 /// ```
 /// use brasa_kernels::elementwise;
@@ -320,7 +341,7 @@ pub fn elementwise_list(
     shape: [usize; 2],
     record: impl for<'a> FnOnce(&'a Formulas) -> Vec<Vec<Value<'a>>>,
 ) -> Vec<Tensor<2>> {
-    let (program, inputs) = recorded(shape, record);
+    let Recorded { program, inputs, numbers } = recorded(shape, record);
     assert!(!inputs.is_empty(), "formulas read at least one matrix");
     if shape.contains(&0) {
         let device = inputs[0].device();
@@ -328,33 +349,45 @@ pub fn elementwise_list(
         return program.outputs.iter().map(zeros).collect();
     }
     brasa_device::count_launches(1);
-    run(program, &inputs, shape)
+    run(program, &inputs, &numbers, shape)
 }
 
-/// Formulas as data, and the matrices that they read.
+/// Formulas as data, and the matrices and numbers that they read.
+pub(crate) struct Recorded {
+    pub(crate) program: Program,
+    pub(crate) inputs: Vec<Tensor<2>>,
+    numbers: Vec<f32>,
+}
+
+/// See [`elementwise_list`].
 pub(crate) fn recorded(
     shape: [usize; 2],
     record: impl for<'a> FnOnce(&'a Formulas) -> Vec<Vec<Value<'a>>>,
-) -> (Program, Vec<Tensor<2>>) {
-    let formulas = Formulas { shape, inputs: RefCell::default(), nodes: RefCell::default() };
+) -> Recorded {
+    let formulas =
+        Formulas { shape, inputs: RefCell::default(), numbers: RefCell::default(), nodes: RefCell::default() };
     let outputs = record(&formulas).into_iter().map(|values| {
         assert!(!values.is_empty(), "a value in every output");
         values.iter().map(|value| value.index()).collect()
     });
     let outputs = outputs.collect();
-    (Program { nodes: formulas.nodes.into_inner(), outputs }, formulas.inputs.into_inner())
+    Recorded {
+        program: Program { nodes: formulas.nodes.into_inner(), outputs },
+        inputs: formulas.inputs.into_inner(),
+        numbers: formulas.numbers.into_inner(),
+    }
 }
 
-fn run(program: Program, inputs: &[Tensor<2>], shape: [usize; 2]) -> Vec<Tensor<2>> {
+fn run(program: Program, inputs: &[Tensor<2>], numbers: &[f32], shape: [usize; 2]) -> Vec<Tensor<2>> {
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     if let Some(inputs) = inputs.iter().map(crate::cube::on_device).collect::<Option<Vec<_>>>()
-        && let Some(outputs) = crate::cube::elementwise::launch(&program, inputs, shape)
+        && let Some(outputs) = crate::cube::elementwise::launch(&program, inputs, numbers, shape)
     {
         return outputs.into_iter().map(crate::cube::from_device).collect();
     }
     #[cfg(feature = "flex")]
     if let Some(inputs) = inputs.iter().map(crate::HostTensor::of).collect::<Option<Vec<_>>>() {
-        let outputs = host::run(&program, &inputs, shape).into_iter();
+        let outputs = host::run(&program, &inputs, numbers, shape).into_iter();
         return outputs
             .map(|numbers| {
                 let width = numbers.len() / shape[0];
@@ -362,7 +395,7 @@ fn run(program: Program, inputs: &[Tensor<2>], shape: [usize; 2]) -> Vec<Tensor<
             })
             .collect();
     }
-    plain::run(&program, inputs, shape)
+    plain::run(&program, inputs, numbers, shape)
 }
 
 #[cfg(test)]
@@ -376,7 +409,7 @@ mod tests {
     }
 
     /// Every operation, on inputs of every kind.
-    fn everything(formulas: &Formulas, inputs: [&Tensor<2>; 6], width: usize) -> [Vec<usize>; 2] {
+    fn everything<'a>(formulas: &'a Formulas, inputs: [&Tensor<2>; 6], width: usize) -> [Vec<Value<'a>>; 2] {
         let [wide, row, column, large, groups, cycle] = inputs;
         let (large, groups, cycle) = (formulas.matrix(large), formulas.matrix(groups), formulas.cycle(cycle));
         let (a, b, c) = (formulas.read(wide), formulas.read(row), formulas.read(column));
@@ -399,8 +432,9 @@ mod tests {
             groups.sum(0..3) + cycle.sum(0..2) + large.max(0..3) - groups.max(1..2),
             groups.count(0..width + 1, groups.column(1)) + large.sum_where(1..3 + width, groups, groups.column(1)),
             (a / 0.0).greater(1.0).select(a / 0.0, c),
+            a * formulas.number(1.5) + formulas.number(-0.25),
         ];
-        [first, second].map(|values| values.iter().map(|value| value.index()).collect())
+        [first, second]
     }
 
     #[test]
@@ -427,12 +461,10 @@ mod tests {
                 matrix(group, width + 2, 6),
             ];
             let shape = [n_rows, width];
-            let formulas = Formulas { shape, inputs: RefCell::default(), nodes: RefCell::default() };
-            let outputs = everything(&formulas, inputs.each_ref(), width).to_vec();
-            let program = Program { nodes: formulas.nodes.into_inner(), outputs };
-            let inputs = formulas.inputs.into_inner();
-            let expected = plain::run(&program, &inputs, shape);
-            for (a, b) in run(program, &inputs, shape).into_iter().zip(expected) {
+            let Recorded { program, inputs, numbers } =
+                recorded(shape, |formulas| everything(formulas, inputs.each_ref(), width).into());
+            let expected = plain::run(&program, &inputs, &numbers, shape);
+            for (a, b) in run(program, &inputs, &numbers, shape).into_iter().zip(expected) {
                 let [a, b] = [a.into_data(), b.into_data()];
                 assert_eq!(a.shape(), b.shape());
                 for (i, (a, b)) in a.iter::<f32>().zip(b.iter::<f32>()).enumerate() {

@@ -211,10 +211,14 @@ impl HostMlp {
                 let dims = layer.dims(n_rows);
                 layer.count_product(n_rows, crate::layer::Pass::new(is_whole, i, n_layers).forward());
                 let Layer { weight, bias, activation, norm, y, .. } = layer;
-                make_room(y, dims.members * n_rows * dims.outputs);
+                let n = dims.members * n_rows * dims.outputs;
                 match norm {
-                    None => crate::layer::layer_into(x, weight, bias, *activation, dims, y),
+                    None => {
+                        make_room(y, n);
+                        crate::layer::layer_into(x, weight, bias, *activation, dims, y);
+                    }
                     Some(norm) => {
+                        reuse(std::mem::replace(y, reused(n)));
                         crate::layer::layer_into(x, weight, bias, None, dims, &mut norm.x);
                         norm.forward(*activation, dims, y);
                     }
@@ -246,8 +250,9 @@ impl HostMlp {
             use crate::layer::{Pass, grad_before};
             use crate::product::{input_grad_into, weight_grad_into};
 
-            let (by_results, mut grad, mut next) = (grad, reused(grad.len()), Vec::new());
-            grad.copy_from_slice(by_results);
+            let (by_results, mut grad, mut next) = (grad, Vec::new(), Vec::new());
+            make_room(&mut grad, by_results.len());
+            grad.extend_from_slice(by_results);
             let (mut rest, mut rest_of_norms) = gradient.map_or((None, None), |gradient| {
                 assert_eq!(gradient.len(), self.n_params(), "a gradient for every parameter");
                 let (layers, norms) = gradient.split_at_mut(gradient.len() - self.n_norm_params());
@@ -296,12 +301,12 @@ impl HostMlp {
             }
             if let Some(by_x) = by_x {
                 // Of an input that members share it is the sum.
-                let n = x.len();
-                by_x.clear();
-                by_x.extend_from_slice(&grad[..n]);
-                for member in grad[n..].chunks_exact(n) {
-                    by_x.iter_mut().zip(member).for_each(|(sum, x)| *sum += x);
+                let (sums, others) = grad.split_at_mut(x.len());
+                for member in others.chunks_exact(sums.len()) {
+                    sums.iter_mut().zip(member).for_each(|(sum, x)| *sum += x);
                 }
+                grad.truncate(x.len());
+                std::mem::swap(by_x, &mut grad);
             }
             [grad, next].into_iter().for_each(reuse);
         }

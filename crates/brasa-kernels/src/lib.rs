@@ -24,8 +24,8 @@
     )
 )]
 
-mod adam;
 mod cell;
+mod clip;
 mod concat;
 #[cfg(feature = "cube")]
 mod cube;
@@ -60,8 +60,8 @@ mod tanh;
 mod tiles;
 mod total;
 
-pub use adam::{AdamStep, adam, clip_scale};
 pub use cell::cell_rule;
+pub use clip::clip_scale;
 pub use concat::{concat, concat_rows, split};
 #[cfg(feature = "cuda-source")]
 pub use cube::cuda_sources;

@@ -289,7 +289,7 @@ fn infer(x: &Tensor<2>, layers: &[LayerParts<'_>]) -> Option<Tensor<2>> {
         if x.is_autodiff() || precision().cast().is_some() {
             return None;
         }
-        let ([rows, inputs], numbers) = (x.dims(), HostTensor::of(x)?);
+        let ([n_rows, inputs], numbers) = (x.dims(), HostTensor::of(x)?);
         let mut parts = Vec::new();
         for (weight, bias, activation) in layers {
             if weight.is_autodiff() || bias.is_autodiff() {
@@ -298,29 +298,35 @@ fn infer(x: &Tensor<2>, layers: &[LayerParts<'_>]) -> Option<Tensor<2>> {
             parts.push((HostTensor::of(*weight)?, HostTensor::of(*bias)?, *activation, weight.dims()));
         }
         let outputs = parts.last()?.3[1];
-        let is_empty = rows * inputs == 0 || parts.iter().any(|part| part.3[1] == 0);
+        let is_empty = n_rows * inputs == 0 || parts.iter().any(|part| part.3[1] == 0);
         if is_empty {
             return None;
         }
-        let is_whole = is_in_one_pass(1, rows, sizes(layers));
+        let is_whole = is_in_one_pass(1, n_rows, sizes(layers));
         for (i, [inputs, outputs]) in sizes(layers).enumerate() {
             let launches = Pass::new(is_whole, i, layers.len()).forward();
-            brasa_device::count_product(2 * rows * inputs * outputs, launches);
+            brasa_device::count_product(2 * n_rows * inputs * outputs, launches);
         }
-        let mut result = Vec::with_capacity(rows * outputs);
+        let mut result = Vec::with_capacity(n_rows * outputs);
         with_scratch(&BETWEEN, |[from, to]| {
             for x in numbers.chunks(ROWS * inputs) {
                 let rows = x.len() / inputs;
                 for (i, (weight, bias, activation, [inputs, outputs])) in parts.iter().enumerate() {
                     let x: &[f32] = if i == 0 { x } else { from };
                     let dims = Dims { members: 1, rows, inputs: *inputs, outputs: *outputs };
-                    layer_into(x, weight, bias, *activation, dims, to);
-                    std::mem::swap(from, to);
+                    if i + 1 < parts.len() || n_rows > ROWS {
+                        layer_into(x, weight, bias, *activation, dims, to);
+                        std::mem::swap(from, to);
+                    } else {
+                        layer_into(x, weight, bias, *activation, dims, &mut result);
+                    }
                 }
-                result.extend_from_slice(from);
+                if n_rows > ROWS {
+                    result.extend_from_slice(from);
+                }
             }
         });
-        Some(HostTensor::tensor(result, [rows, outputs]))
+        Some(HostTensor::tensor(result, [n_rows, outputs]))
     }
     #[cfg(not(feature = "flex"))]
     None

@@ -34,6 +34,13 @@ struct Kept {
 /// assert_eq!(reused(900), [0.5; 900]);
 /// ```
 pub fn reused(n: usize) -> Vec<f32> {
+    let mut numbers = room(n);
+    numbers.resize(n, 0.0);
+    numbers
+}
+
+/// [`reused`] memory for `n` numbers, with any number of numbers in it.
+fn room(n: usize) -> Vec<f32> {
     let kept = with_kept(|kept| {
         let fitting = kept.blocks.iter().enumerate().filter(|(_, block)| block.capacity() >= n);
         let (place, _) = fitting.min_by_key(|(_, block)| block.capacity())?;
@@ -41,9 +48,7 @@ pub fn reused(n: usize) -> Vec<f32> {
         kept.n -= block.capacity();
         Some(block)
     });
-    let mut numbers = kept.flatten().unwrap_or_default();
-    numbers.resize(n, 0.0);
-    numbers
+    kept.flatten().unwrap_or_else(|| Vec::with_capacity(n))
 }
 
 /// Keeps the memory of `numbers` for [`reused`] in this thread, or frees it if enough is kept.
@@ -57,12 +62,13 @@ pub fn reuse(numbers: Vec<f32>) {
     });
 }
 
-/// Replaces `numbers` by those of another block if it has no room for `n`.
+/// Replaces `numbers` by nothing, with room for `n` numbers.
 #[cfg(feature = "flex")]
 pub(crate) fn make_room(numbers: &mut Vec<f32>, n: usize) {
     if numbers.capacity() < n {
-        reuse(std::mem::replace(numbers, reused(n)));
+        reuse(std::mem::replace(numbers, room(n)));
     }
+    numbers.clear();
 }
 
 /// `None` while memory is measured, and at the end of the thread, when a network may still be dropped.

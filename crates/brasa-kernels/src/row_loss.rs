@@ -281,7 +281,7 @@ pub(crate) struct Recorded<const X: usize, const D: usize> {
 impl<const X: usize, const D: usize> Recorded<X, D> {
     pub(crate) fn of<const R: usize>(loss: &impl RowLoss<X, D, R>, rows: &LossRows<'_, X, D>) -> Self {
         let (n, mut data) = (rows.results[0].dims()[0], [0; D]);
-        let (program, inputs) = crate::elementwise::recorded([n, 1], |formulas| {
+        let crate::elementwise::Recorded { program, inputs, .. } = crate::elementwise::recorded([n, 1], |formulas| {
             let (outputs, values) = outputs_of(formulas, loss, rows);
             data = values.map(Value::index);
             outputs

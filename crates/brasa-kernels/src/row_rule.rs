@@ -13,7 +13,7 @@ use burn::tensor::{Int, Tensor};
 
 use crate::elementwise::{Formulas, Value};
 #[cfg(feature = "cube")]
-use crate::elementwise::{Program, recorded};
+use crate::elementwise::{Program, Recorded, recorded};
 use crate::{HostTensor, elementwise_list, with_jacobian};
 
 /// The rows of a rule, without gradients or with them.
@@ -354,9 +354,9 @@ impl RowProgram {
         rows: &RowInputs<'_, IN>,
     ) -> (Self, Vec<Tensor<2>>) {
         let shape = rows.dims();
-        let key =
-            has_key(rule).then(|| recorded(shape, |formulas| vec![vec![Inputs::read(formulas, rows).key(rule)]]).0);
-        let (sums, inputs) = recorded(shape, |formulas| {
+        let key = has_key(rule)
+            .then(|| recorded(shape, |formulas| vec![vec![Inputs::read(formulas, rows).key(rule)]]).program);
+        let Recorded { program: sums, inputs, .. } = recorded(shape, |formulas| {
             let sums = Inputs::read(formulas, rows).sums(rule, [0, 1, 2].map(|i| formulas.given(i)));
             vec![sums.to_vec()]
         });
@@ -370,9 +370,9 @@ impl RowProgram {
                 }
                 vec![columns]
             });
-            columns.0
+            columns.program
         });
-        (Self { key, sums, row: row.0, columns, n_results: R }, inputs)
+        (Self { key, sums, row: row.program, columns, n_results: R }, inputs)
     }
 }
 

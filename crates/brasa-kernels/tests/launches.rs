@@ -6,9 +6,7 @@
 
 mod common;
 
-use brasa_kernels::{
-    Activation, AdamStep, GaeInput, adam, clip_scale, concat, gae, layer, layer_norm, n_launches, split,
-};
+use brasa_kernels::{Activation, GaeInput, clip_scale, concat, gae, layer, layer_norm, n_launches, split};
 use burn::tensor::{Device, Distribution, Tensor};
 use common::squashed_rsample;
 
@@ -31,14 +29,6 @@ fn gpu() -> Option<Device> {
             None
         }
     }
-}
-
-/// The definition, as operations of Burn.
-fn plain_adam(weight: Tensor<1>, grad: Tensor<1>, first: Tensor<1>, second: Tensor<1>) -> [Tensor<1>; 3] {
-    let first = first * 0.9 + grad.clone() * 0.1;
-    let second = second * 0.999 + grad.square() * 0.001;
-    let root = second.clone().sqrt() / 0.5;
-    [weight - first.clone() * 1e-3 / (root + 1e-5), first, second]
 }
 
 #[test]
@@ -82,20 +72,6 @@ fn kernels_save_launches() {
             let constant = noise.clone().square().sum_dim(1).squeeze_dim::<1>(1) * -0.5 - 1.0;
             both((u.tanh(), constant - (wide.clone() + derivative).sum_dim(1).squeeze_dim::<1>(1)))
         }),
-    ));
-    let flat = || bias.clone().inner();
-    let step = AdamStep {
-        beta_1: 0.9,
-        beta_2: 0.999,
-        epsilon: 1e-5,
-        weight_decay: 0.0,
-        step_size: 1e-3,
-        root_correction: 0.5,
-    };
-    table.push((
-        "Adam".to_owned(),
-        [n_launches(|| drop(adam(flat(), flat(), flat(), flat(), step, [None, None]))), 0],
-        [n_launches(|| drop(plain_adam(flat(), flat(), flat(), flat()))), 0],
     ));
     let grads = || wide.clone().inner();
     table.push((

@@ -1,6 +1,6 @@
 //! Two networks on the features of a third, or on inputs of their own, in the memory of the CPU.
 
-use brasa_kernels::{HostMlp, reused};
+use brasa_kernels::{HostMlp, reuse, reused};
 
 /// A body with two branches: actor and critic, mean and deviation, value and advantages.
 pub(crate) struct Branches {
@@ -55,8 +55,9 @@ impl Branches {
         }
         if wants {
             let [mut sum, other] = by_features;
-            sum.iter_mut().zip(other).for_each(|(sum, x)| *sum += x);
+            sum.iter_mut().zip(&other).for_each(|(sum, x)| *sum += x);
             body.backward(x, &sum, Some(of_body), by_x);
+            [sum, other].into_iter().for_each(reuse);
         }
         gradient
     }

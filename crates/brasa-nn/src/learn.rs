@@ -1,6 +1,6 @@
 //! One gradient step on a loss that is written as a rule of a row.
 
-use brasa_core::Rows;
+use brasa_core::{Metrics, Rows};
 use brasa_kernels::{
     HostLossData, HostTensor, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel,
     row_loss_on_host,
@@ -183,6 +183,36 @@ impl<const R: usize> Reports<R> {
         }
     }
 
+    /// Adds one of the means to metrics, as it would be in 32 bits.
+    ///
+    /// ```
+    /// use brasa_core::Metrics;
+    /// use brasa_nn::Reports;
+    ///
+    /// // The sum over two critics.
+    /// let (loss, mut metrics) = (Reports::Host([0.25]).times(2.0), Metrics::default());
+    /// loss.push_to(&mut metrics, "train/critic_loss", 0);
+    /// assert_eq!(metrics.read()?, [("train/critic_loss", 0.5)]);
+    /// # Ok::<(), brasa_core::MetricsError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn push_to(&self, metrics: &mut Metrics, name: &'static str, place: usize) {
+        match self {
+            Self::Host(numbers) => metrics.push(name, f64::from(numbers[place] as f32)),
+            Self::Device(_) => metrics.push_tensor(name, self.mean(place)),
+        }
+    }
+
+    /// All of them, times a factor.
+    pub fn times(&self, factor: f64) -> Self {
+        match self {
+            Self::Host(own) => Self::Host(own.map(|x| x * factor)),
+            Self::Device(own) => Self::Device(Box::new((**own).clone() * factor)),
+        }
+    }
+
     /// A row per batch, `[reports, R]`.
     pub fn join(reports: Vec<Self>) -> Tensor<2> {
         let on_host = |report: &Self| match report {
@@ -197,11 +227,10 @@ impl<const R: usize> Reports<R> {
 
     /// Those of the parts so far, and these with the share of their rows.
     fn after(&self, so_far: Option<&Self>, share: f64) -> Self {
-        match (so_far, self) {
-            (None, Self::Host(own)) => Self::Host(own.map(|x| x * share)),
-            (Some(Self::Host(sum)), Self::Host(own)) => Self::Host(std::array::from_fn(|i| sum[i] + own[i] * share)),
-            (None, own) => Self::Device(Box::new(own.tensor() * share)),
-            (Some(sum), own) => Self::Device(Box::new(sum.tensor() + own.tensor() * share)),
+        match (so_far, self.times(share)) {
+            (None, own) => own,
+            (Some(Self::Host(sum)), Self::Host(own)) => Self::Host(std::array::from_fn(|i| sum[i] + own[i])),
+            (Some(sum), own) => Self::Device(Box::new(sum.tensor() + own.tensor())),
         }
     }
 }

@@ -183,7 +183,7 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         let clip = self.config.clip_range.at(progress.fraction());
         // Data, so that a kernel is not translated again when it changes.
         let clip_data = Tensor::from_floats([clip as f32], &rollout.advantage.device());
-        let explained_variance = explained_variance(rollout.value.clone(), rollout.returns.clone());
+        let critic = [rollout.value.clone(), rollout.returns.clone()];
         if let Some(values) = &mut self.values {
             values.update(&rollout.returns);
             [rollout.value, rollout.returns] = [rollout.value, rollout.returns].map(|x| values.scale().normalize(x));
@@ -214,10 +214,11 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
 
         let reports = Reports::join(reports);
         // As in Stable-Baselines3, the divergence is that of the last epoch.
-        let approx_kl = reports.clone().slice([last_pass..reports.dims()[0], KL..KL + 1]).mean();
+        let approx_kl =
+            move |reports: &Tensor<2>| reports.clone().slice([last_pass..reports.dims()[0], KL..KL + 1]).mean();
         if let Some(target) = self.config.adaptive_kl {
             // Waits for the device, once per update.
-            let kl = mean(vec![approx_kl.clone().into_scalar::<f64>()])[0];
+            let kl = mean(vec![approx_kl(&reports).into_scalar::<f64>()])[0];
             self.state.adaptive_rate = adapt(self.state.adaptive_rate, kl, target);
         }
         let mut metrics = Metrics::default();
@@ -225,19 +226,23 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         metrics.push("train/clip_range", clip);
         metrics.push("train/n_updates", self.state.epochs as f64);
         self.trainable.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
-        metrics.push_tensor("train/explained_variance", explained_variance);
-        metrics.push_tensor("train/approx_kl", approx_kl);
         if let Some(clip) = self.config.clip_range_vf {
             metrics.push("train/clip_range_vf", clip);
         }
-        if let Some(std) = self.trainable.plain().std() {
-            metrics.push_tensor("train/std", std.mean());
-        }
-        for (i, name) in MEANS.into_iter().enumerate() {
-            metrics.push_tensor(name, reports.clone().slice([0..reports.dims()[0], i + 1..i + 2]).mean());
-        }
-        let last = reports.dims()[0] - 1;
-        metrics.push_tensor("train/loss", reports.slice([last..last + 1, 0..1]).reshape([1]));
+        let std = self.trainable.plain().std();
+        metrics.push_when_read(move |metrics| {
+            let [value, returns] = critic.clone();
+            metrics.push_tensor("train/explained_variance", explained_variance(value, returns));
+            metrics.push_tensor("train/approx_kl", approx_kl(&reports));
+            if let Some(std) = &std {
+                metrics.push_tensor("train/std", std.clone().mean());
+            }
+            for (i, name) in MEANS.into_iter().enumerate() {
+                metrics.push_tensor(name, reports.clone().slice([0..reports.dims()[0], i + 1..i + 2]).mean());
+            }
+            let last = reports.dims()[0] - 1;
+            metrics.push_tensor("train/loss", reports.clone().slice([last..last + 1, 0..1]).reshape([1]));
+        });
         metrics
     }
 

@@ -70,7 +70,7 @@ pub struct Sac<A: Policy, C> {
 
 /// What an update computes: the step of the critics with its targets, what the actor's step reports, the temperature before the update, and the
 /// loss of the temperature if it is learned.
-type Computed = ((Learned<1, 1>, Tensor<1>), (Reports<2>, (Tensor<1>, Option<Tensor<1>>)));
+type Computed = ((Learned<1, 1>, Tensor<1>), (Reports<2>, (Tensor<1>, Option<Reports<1>>)));
 
 impl<A, C> Sac<A, C>
 where
@@ -172,13 +172,16 @@ where
         metrics.push("train/n_updates", self.updates as f64);
         self.critics.report_loss_scale(["train/critic_loss_scale", "train/critic_skipped_steps"], &mut metrics);
         self.actor.report_loss_scale(["train/actor_loss_scale", "train/actor_skipped_steps"], &mut metrics);
-        metrics.push_tensor("train/actor_loss", actor.mean(0));
-        // The sum over critics.
-        metrics.push_tensor("train/critic_loss", critics.reports.mean(0) * critics.n_groups as f64);
-        metrics.push_tensor("train/ent_coef", ent_coef);
-        if let Some(loss) = ent_coef_loss {
-            metrics.push_tensor("train/ent_coef_loss", loss);
-        }
+        let (of_critics, n_groups) = (critics.reports.clone(), critics.n_groups as f64);
+        metrics.push_when_read(move |metrics| {
+            actor.push_to(metrics, "train/actor_loss", 0);
+            // The sum over critics.
+            of_critics.times(n_groups).push_to(metrics, "train/critic_loss", 0);
+            metrics.push_tensor("train/ent_coef", ent_coef.clone());
+            if let Some(loss) = &ent_coef_loss {
+                loss.push_to(metrics, "train/ent_coef_loss", 0);
+            }
+        });
         self.learned = Some((critics, target));
         metrics
     }
@@ -345,12 +348,11 @@ impl Temperature {
     }
 
     /// One step towards the target entropy, from the mean log-probability `[1]`; the loss, if the temperature is learned.
-    fn learn(&mut self, log_prob: &Tensor<1>, step: Step) -> Option<Tensor<1>> {
+    fn learn(&mut self, log_prob: &Tensor<1>, step: Step) -> Option<Reports<1>> {
         let Self::Learned { log, target_entropy } = self else { return None };
         let loss = Warmth { target_entropy: *target_entropy };
         let data = Data::new([LossData::Rows(log_prob)]);
-        let learned = log.learn(&Itself, data, &loss, step, |_| true);
-        Some(learned.reports.mean(0))
+        Some(log.learn(&Itself, data, &loss, step, |_| true).reports)
     }
 }
 

@@ -8,8 +8,8 @@ use brasa_core::{
 };
 use brasa_kernels::LossData;
 use brasa_nn::{
-    Changing, Data, GreedyActions, Held, Learned, ParamsError, Persist, Recordable, Recordings, Saved, Step, Trainable,
-    Update, ValuesOfActions, bootstrapped, draw_noise, weights,
+    Changing, Data, GreedyActions, Held, Learned, ParamsError, Persist, Recordable, Recordings, Reports, Saved, Step,
+    Trainable, Update, ValuesOfActions, bootstrapped, draw_noise, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -67,12 +67,12 @@ pub struct Td3<A: Policy, C> {
     /// The last step of the critics and its targets.
     learned: Option<(Learned<1, 1>, Tensor<1>)>,
     /// `[1]`: loss of the latest update of the actor.
-    actor_loss: Option<Tensor<1>>,
+    actor_loss: Option<Reports<1>>,
     recordings: Recordings<Transitions<A::Obs, Tensor<2>>, Computed>,
 }
 
 /// What an update computes: the step of the critics with its targets, and the loss of the actor where that takes a step.
-type Computed = ((Learned<1, 1>, Tensor<1>), Option<Tensor<1>>);
+type Computed = ((Learned<1, 1>, Tensor<1>), Option<Reports<1>>);
 
 impl<A, C> Td3<A, C>
 where
@@ -169,7 +169,7 @@ where
             td3.compute(&batch, numbers.remove(0).reshape(shape), step, improves)
         };
         let ((critics, target), actor_loss) = self.replayed(update, compute);
-        let critic_loss = critics.reports.mean(0) * critics.n_groups as f64;
+        let critic_loss = (critics.reports.clone(), critics.n_groups as f64);
         self.learned = Some((critics, target));
         self.actor_loss = actor_loss.or(self.actor_loss.take());
         self.metrics(learning_rate, critic_loss)
@@ -192,7 +192,7 @@ where
             let actor = self.actor.learn(&forward, Data::new([]), &PolicyImprovement, step, |_| true);
             self.target_actor.follow(self.actor.held(), self.config.tau);
             self.target_critics.follow(self.critics.held(), self.config.tau);
-            actor.reports.mean(0)
+            actor.reports
         });
         ((critics, target), actor_loss)
     }
@@ -206,16 +206,20 @@ where
         td_target(batch.reward.clone(), batch.discount.clone(), next_q)
     }
 
-    fn metrics(&self, learning_rate: f64, critic_loss: Tensor<1>) -> Metrics {
+    fn metrics(&self, learning_rate: f64, (critics, n_groups): (Reports<1>, f64)) -> Metrics {
         let mut metrics = Metrics::default();
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/n_updates", self.updates as f64);
         self.critics.report_loss_scale(["train/critic_loss_scale", "train/critic_skipped_steps"], &mut metrics);
         self.actor.report_loss_scale(["train/actor_loss_scale", "train/actor_skipped_steps"], &mut metrics);
-        metrics.push_tensor("train/critic_loss", critic_loss);
-        if let Some(actor_loss) = self.actor_loss.clone() {
-            metrics.push_tensor("train/actor_loss", actor_loss);
-        }
+        let actor = self.actor_loss.clone();
+        metrics.push_when_read(move |metrics| {
+            // The sum over critics.
+            critics.times(n_groups).push_to(metrics, "train/critic_loss", 0);
+            if let Some(actor) = &actor {
+                actor.push_to(metrics, "train/actor_loss", 0);
+            }
+        });
         metrics
     }
 }
@@ -288,7 +292,7 @@ impl<A: Policy + Module, C: Module> Persist for Td3<A, C> {
         saved.put_number("updates", self.updates as f64);
         if let Some(loss) = &self.actor_loss {
             // Waits for the device, as saving does.
-            saved.put_number("actor_loss", f64::from(loss.clone().into_scalar::<f32>()));
+            saved.put_number("actor_loss", loss.read(0));
         }
         saved
     }
@@ -302,9 +306,8 @@ impl<A: Policy + Module, C: Module> Persist for Td3<A, C> {
         self.target_critics.set(saved.module("target_critics", self.target_critics.get().clone())?);
         self.updates = saved.number("updates")? as u64;
         // Absent in states saved before the first update of the actor.
-        let device = self.actor.device().clone().without_autodiff();
         let loss = saved.numbers.get("actor_loss");
-        self.actor_loss = loss.map(|loss| Tensor::from_floats([*loss as f32], &device));
+        self.actor_loss = loss.map(|loss| Reports::Host([*loss]));
         Ok(())
     }
 }

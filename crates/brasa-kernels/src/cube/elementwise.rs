@@ -13,17 +13,17 @@ pub(super) const OTHERS: usize = 1;
 pub(super) fn elementwise(
     inputs: &Sequence<OwnedTensor<f32>>,
     outputs: &mut Sequence<OwnedTensor<f32>>,
+    given: &Sequence<f32>,
     n_rows: usize,
     width: usize,
     #[comptime] program: Program,
 ) {
     let (row, column) = (ABSOLUTE_POS / width, ABSOLUTE_POS % width);
     if row < n_rows {
-        let given = Sequence::<f32>::new();
         let mut values = Sequence::<f32>::new();
         #[unroll]
         for i in 0..comptime!(program.nodes.len()) {
-            let value = value_of(inputs, &given, &values, row, column, comptime!(program.nodes[i]));
+            let value = value_of(inputs, given, &values, row, column, comptime!(program.nodes[i]));
             values.push(value);
         }
         #[unroll]
@@ -207,7 +207,12 @@ fn step(a: f32, b: f32, c: f32, #[comptime] operation: Operation) -> f32 {
 }
 
 /// The outputs of `program`; no extent of `shape` is 0. `None` if the device has too few places for all matrices.
-pub(crate) fn launch(program: &Program, inputs: Vec<CubeTensor>, shape: [usize; 2]) -> Option<Vec<CubeTensor>> {
+pub(crate) fn launch(
+    program: &Program,
+    inputs: Vec<CubeTensor>,
+    numbers: &[f32],
+    shape: [usize; 2],
+) -> Option<Vec<CubeTensor>> {
     let [n_rows, width] = shape;
     let like = inputs[0].clone();
     let places = like.client.properties().hardware.max_bindings as usize;
@@ -223,6 +228,7 @@ pub(crate) fn launch(program: &Program, inputs: Vec<CubeTensor>, shape: [usize; 
         dim,
         inputs.into_iter().map(CubeTensor::into_tensor_arg).collect(),
         outputs.iter().map(|output| output.clone().into_tensor_arg()).collect(),
+        numbers.iter().copied().collect(),
         n_rows,
         width,
         program.clone(),

@@ -8,7 +8,7 @@ use cubecl_cpp::shared::{CompilationOptions, CppCompiler, CppSupportedFeatures, 
 use cubecl_cpp::target::Cuda;
 
 use super::activation::{activation_backward, activation_forward};
-use super::adam::{adam, clip_scale};
+use super::clip::clip_scale;
 use super::concat::{concat, split};
 use super::cubecl::cmma::MatrixLayout;
 use super::cubecl::ir::{
@@ -52,30 +52,6 @@ pub fn cuda_sources() -> Vec<(String, String)> {
     }
     all.push(source!("total", total, t(), t()));
     all.push(source!("clip_scale", clip_scale, t(), t(), 0.5, 1e-6));
-    for is_scaled in [false, true] {
-        let name = format!("adam-{is_scaled}");
-        all.push(source!(
-            name,
-            adam,
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            t(),
-            0.9,
-            0.9,
-            0.1,
-            0.1,
-            1e-8,
-            0.0,
-            1e-3,
-            1.0,
-            is_scaled
-        ));
-    }
     for (name, program) in crate::row_rule::programs() {
         let list = |n: usize| (0..n).map(|_| t()).collect();
         let n_columns = program.columns.as_ref().map_or(0, |columns| columns.outputs[0].len());
@@ -94,7 +70,8 @@ pub fn cuda_sources() -> Vec<(String, String)> {
         all.push(source!(format!("split-{n}"), split, t(), parts(), 3, 64));
     }
     let (inputs, outputs) = ((0..3).map(|_| t()).collect(), (0..2).map(|_| t()).collect());
-    all.push(source!("elementwise", elementwise, inputs, outputs, 64, 64, every_node()));
+    let numbers = [0.5, 2.0].into_iter().collect();
+    all.push(source!("elementwise", elementwise, inputs, outputs, numbers, 64, 64, every_node()));
     for (first_version, with_edge) in [(false, false), (false, true), (true, false), (true, true)] {
         let form = Form { first_version, with_edge };
         let name = |kernel: &str| format!("{kernel}-{first_version}-{with_edge}");
@@ -210,7 +187,8 @@ fn every_node() -> Program {
         Operation::Floor,
     ];
     let constant = Node::Constant(0.1f32.to_bits());
-    let mut nodes: Vec<Node> = loads.chain(sums).chain(picks).chain([constant]).collect();
+    let mut nodes: Vec<Node> =
+        loads.chain(sums).chain(picks).chain([constant, Node::Given(0), Node::Given(1)]).collect();
     for operation in operations {
         // With the last three values, so that nothing is left out.
         let [a, b, c] = [1, 2, 3].map(|back| nodes.len() - back);

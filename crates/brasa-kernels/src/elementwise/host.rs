@@ -50,7 +50,12 @@ thread_local! {
 }
 
 /// The outputs, row by row. No extent is 0.
-pub(super) fn run(program: &Program, inputs: &[HostTensor], [n_rows, width]: [usize; 2]) -> Vec<Vec<f32>> {
+pub(super) fn run(
+    program: &Program,
+    inputs: &[HostTensor],
+    numbers: &[f32],
+    [n_rows, width]: [usize; 2],
+) -> Vec<Vec<f32>> {
     let n = n_rows * width;
     let inputs: Vec<&[f32]> = inputs.iter().map(|input| &**input).collect();
     let mut outputs: Vec<Vec<f32>> = program.outputs.iter().map(|values| vec![0.0; n * values.len()]).collect();
@@ -58,8 +63,10 @@ pub(super) fn run(program: &Program, inputs: &[HostTensor], [n_rows, width]: [us
         values.clear();
         values.resize(program.nodes.len(), [0.0; LANES]);
         for (node, tile) in program.nodes.iter().zip(&mut *values) {
-            if let Node::Constant(bits) = node {
-                tile.fill(f32::from_bits(*bits));
+            match *node {
+                Node::Constant(bits) => tile.fill(f32::from_bits(bits)),
+                Node::Given(number) => tile.fill(numbers[number]),
+                _ => {}
             }
         }
         let mut places = Places { start: 0, len: 0, runs: Vec::with_capacity(LANES) };
@@ -113,7 +120,7 @@ fn compute(
         move |row: usize| &inputs[part.input][part.rows.of(row) * stride + part.first..][..part.end - part.first]
     };
     match *node {
-        Node::Constant(_) => {}
+        Node::Constant(_) | Node::Given(_) => {}
         Node::Load(Load { part, by_column }) => {
             let (numbers, stride, row_of) = (inputs[part.input], stride_of(part), row_of(part));
             match part.rows {
@@ -194,8 +201,6 @@ fn compute(
             let both = |row| (row_of(row), keys_of(row));
             of_values(to, places, &before[value], both, |(row, keys), value| sum_where(row, keys, value));
         }
-        #[cfg(feature = "cube")]
-        Node::Given(_) => unreachable!("only kernels give numbers"),
         Node::Step(operation, operands) => {
             let [a, b, c] = operands.map(|operand| &before[operand]);
             step(operation, to, a, b, c);

@@ -5,7 +5,7 @@ use burn::tensor::{Int, Tensor};
 use super::{Node, Operation, Part, Program, Rows};
 
 /// The outputs, `[n_rows, width * number of values]` each.
-pub(super) fn run(program: &Program, inputs: &[Tensor<2>], shape: [usize; 2]) -> Vec<Tensor<2>> {
+pub(super) fn run(program: &Program, inputs: &[Tensor<2>], numbers: &[f32], shape: [usize; 2]) -> Vec<Tensor<2>> {
     let device = inputs[0].device();
     let mut values: Vec<Tensor<2>> = Vec::with_capacity(program.nodes.len());
     // Whether each column of a part equals each element of a value, `[n_rows, width, columns]`.
@@ -15,6 +15,7 @@ pub(super) fn run(program: &Program, inputs: &[Tensor<2>], shape: [usize; 2]) ->
     for node in &program.nodes {
         let value = match *node {
             Node::Constant(bits) => Tensor::full(shape, f32::from_bits(bits), &device),
+            Node::Given(number) => Tensor::full(shape, numbers[number], &device),
             Node::Load(load) => {
                 let width = if load.by_column { shape[1] } else { 1 };
                 columns(inputs, load.part, shape[0]).slice([0..shape[0], 0..width]).expand(shape)
@@ -53,8 +54,6 @@ pub(super) fn run(program: &Program, inputs: &[Tensor<2>], shape: [usize; 2]) ->
                 let numbers = columns(inputs, part, shape[0]).unsqueeze_dim::<3>(1);
                 (equal(keys, value, &values).float() * numbers).sum_dim(2).reshape(shape)
             }
-            #[cfg(feature = "cube")]
-            Node::Given(_) => unreachable!("only kernels give numbers"),
             Node::Step(operation, [a, b, c]) => step(operation, &values[a], &values[b], &values[c]),
         };
         values.push(value);
