@@ -1,7 +1,7 @@
 //! Traits of policies and of value estimates.
 
 use brasa_export::ExportedPolicy;
-use burn::tensor::{Int, Tensor};
+use burn::tensor::Tensor;
 
 use crate::analytic::{ByActions, ByResults, CriticsInput};
 use crate::{ActionSizes, HostActor, NetworkSizes, PolicyState, Rows, Sequences, rows_by_field};
@@ -481,7 +481,7 @@ pub trait ActionValues: Send {
     /// # Shapes
     /// - `noise`: `[n_rows, random_action_width]`, uniform in [0, 1)
     fn random_action(&self, obs: &Self::Obs, noise: Tensor<2>) -> Tensor<2> {
-        largest(noise, self.action_mask(obs)).float()
+        best_of(noise, self.action_mask(obs)).0
     }
 
     /// Number of independent learners in this network. It is 1 unless the first dimension of every parameter counts
@@ -555,20 +555,10 @@ impl<N: ActionValues> Policy for Greedy<N> {
     }
 }
 
-/// The legal column with the largest number, and that number.
+/// The legal column with the largest number, `[n_rows, 1]`, the first one if numbers are equal; and that number, `[n_rows]`.
 fn best_of(values: Tensor<2>, legal: Option<Tensor<2>>) -> (Tensor<2>, Tensor<1>) {
-    let choice = largest(values.clone(), legal);
-    let value = values.gather(1, choice.clone()).squeeze_dim(1);
-    (choice.float(), value)
-}
-
-/// `[n_rows, 1]`: the legal column with the largest number, the first one if numbers are equal.
-fn largest(values: Tensor<2>, legal: Option<Tensor<2>>) -> Tensor<2, Int> {
-    let values = match legal {
-        Some(legal) => values.mask_fill(legal.equal_scalar(0.0), f32::NEG_INFINITY),
-        None => values,
-    };
-    values.argmax(1)
+    let (choice, value) = brasa_kernels::best_of(values.unsqueeze(), legal.map(Tensor::unsqueeze));
+    (choice.swap_dims(0, 1), value.squeeze_dim(0))
 }
 
 /// Values stored with an action of an [`ActorCritic`].

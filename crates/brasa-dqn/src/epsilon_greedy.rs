@@ -4,6 +4,7 @@ use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActionValues, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Policy, PolicyState, RandomWarmup,
 };
+use brasa_kernels::elementwise;
 use burn::tensor::Tensor;
 
 /// Takes the action with the highest value, and with probability `epsilon` a random legal action.
@@ -72,10 +73,13 @@ impl<N: ActionValues> Policy for EpsilonGreedy<N> {
 
     fn act_from(&self, obs: N::Obs, state: &mut PolicyState, explore: Explore) -> (Tensor<2>, ()) {
         let Explore::Sample(noise) = explore else { return (self.network.best_from(obs, state).0, ()) };
-        let n_rows = noise.dims()[0];
-        let explores = noise.clone().slice([0..n_rows, 0..1]).lower_scalar(self.epsilon);
-        let any = self.network.random_action(&obs, self.random_action_noise(noise));
-        (self.network.best_from(obs, state).0.mask_where(explores, any), ())
+        let any = self.network.random_action(&obs, self.random_action_noise(noise.clone()));
+        let best = self.network.best_from(obs, state).0;
+        let [action] = elementwise([noise.dims()[0], 1], |formulas| {
+            let explores = formulas.matrix(&noise).column(0).lower(formulas.number(self.epsilon));
+            [vec![explores.select(formulas.read(&any), formulas.read(&best))]]
+        });
+        (action, ())
     }
 
     fn is_stochastic(&self) -> bool {

@@ -2,7 +2,8 @@
 
 use brasa_core::env::{Space, field};
 use brasa_core::export::{ExportedPolicy, Output};
-use brasa_core::{ActionValues, ObsForm, Rows, TeamObs, cumulative_sum};
+use brasa_core::{ActionValues, ObsForm, Rows, TeamObs};
+use brasa_kernels::elementwise;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -217,17 +218,25 @@ impl ActionValues for TeamQNetwork {
 
     fn random_action(&self, obs: &TeamObs, noise: Tensor<2>) -> Tensor<2> {
         let n_rows = noise.n_rows();
-        let column = |i: usize| noise.clone().slice([0..n_rows, i..i + 1]);
-        let span = obs.mask.as_ref().map_or(self.n_actions, |mask| self.n_actions / mask.dims()[1]);
-        // A product with a number just below 1 may round up.
-        let within = (column(1) * span as f64).floor().clamp_max(span as f64 - 1.0);
-        let Some(mask) = &obs.mask else { return within };
-        let flags = mask.dims()[1];
-        let legal = cumulative_sum(mask.clone());
-        let count = legal.clone().slice([0..n_rows, flags - 1..flags]);
-        let which = (column(0) * count.clone()).floor().min_pair(count - 1.0);
-        let flag = legal.lower_equal(which.expand([n_rows, flags])).float().sum_dim(1);
-        flag * span as f64 + within
+        let flags = obs.mask.as_ref().map_or(1, |mask| mask.dims()[1]);
+        let span = (self.n_actions / flags) as f64;
+        // The flags before the chosen one of those that are legal.
+        let passed = obs.mask.as_ref().map(|mask| {
+            let [passed] = elementwise([n_rows, flags], |formulas| {
+                let (noise, mask) = (formulas.matrix(&noise), formulas.matrix(mask));
+                let count = mask.sum(0..flags);
+                let which = (noise.column(0) * count).floor().min(count - 1.0);
+                [vec![(mask.sum_before(0..flags) + mask.columns(0..flags)).lower_equal(which)]]
+            });
+            passed
+        });
+        let [action] = elementwise([n_rows, 1], |formulas| {
+            // A product with a number just below 1 may round up.
+            let within = (formulas.matrix(&noise).column(1) * span).floor().min(span - 1.0);
+            let flag = passed.as_ref().map(|passed| formulas.matrix(passed).sum(0..flags));
+            [vec![flag.map_or(within, |flag| flag * span + within)]]
+        });
+        action
     }
 
     fn exported(&self) -> Option<ExportedPolicy> {

@@ -422,7 +422,7 @@ impl<M: Module> Trainable<M> {
         };
         let update = OptimizerStep::new(&self.config, self.state.steps, step.learning_rate);
         let factors = [scale.as_ref(), self.factors.as_ref()];
-        let mut weight = update.on_device(&weight, &grads.reshape([n]), &mut first, &mut second, factors);
+        let mut weight = update.on_device(weight, grads.reshape([n]), &mut first, &mut second, factors);
         // The host does not know whether the gradients are finite, so the device chooses.
         if let Some((finite, old_weight, old_first, old_second)) = before {
             let finite = finite.expand([n]);

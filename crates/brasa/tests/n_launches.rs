@@ -1,4 +1,4 @@
-//! Kernels that a gradient step and a step of environments launch on a GPU: what the time of small networks and rules depends on there.
+//! Kernels that a gradient step, a step of environments and a step of a replaying loop launch on a GPU: what the time of small networks and rules depends on there.
 //!
 //! On the CPU, nothing is launched. There, the test compares what plans assume ([`brasa::device::count_launches`]) with the recorded numbers.
 //!
@@ -7,20 +7,21 @@
 
 use std::alloc::System;
 
-use brasa::buffers::{Rollout, Transitions};
+use brasa::buffers::{ReplayConfig, Rollout, Transitions};
 use brasa::citylearn::{CityLearn, CityLearnConfig};
 use brasa::classic::tensor::{TensorCartPole, TensorPendulum};
-use brasa::contracts::{Learner, Obs, Progress, TensorDynamics, TensorEnv, VecEnv};
+use brasa::contracts::{Learner, Obs, Progress, TeamObs, TensorDynamics, TensorEnv, VecEnv};
 use brasa::device::{Meter, measure, runs_on_host};
 use brasa::dqn::{Dqn, DqnConfig};
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::env::{Space, named_rng};
 use brasa::nn::{
     ActorCriticConfig, MlpActorCritic, MlpCritics, MlpCriticsConfig, QNetwork, QNetworkConfig, SquashedActor,
-    SquashedActorConfig,
+    SquashedActorConfig, TeamQNetwork, TeamQNetworkConfig,
 };
 use brasa::ppo::{Ppo, PpoConfig};
 use brasa::sac::{Sac, SacConfig};
+use brasa::train::{OffPolicy, OffPolicyConfig, Run, Training};
 use brasa::uara::{Uara, UaraConfig};
 use brasa_kernels::launches_by_kernel;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -34,8 +35,8 @@ const ROWS: usize = 32;
 /// Launches per gradient step and per step of environments, recorded on `wgpu` with a software driver.
 const RECORDED: [(&str, usize); 9] = [
     ("PPO", 27),
-    ("SAC", 57),
-    ("DQN", 21),
+    ("SAC", 55),
+    ("DQN", 19),
     ("cart-pole", 5),
     ("pendulum", 4),
     ("district", 13),
@@ -43,6 +44,9 @@ const RECORDED: [(&str, usize); 9] = [
     ("network of users", 22),
     ("network of walking users", 30),
 ];
+
+/// Launches per step of a replaying loop without updates: acting, environment and storing.
+const RECORDED_IN_LOOPS: [(&str, usize); 3] = [("SAC", 13), ("DQN", 19), ("team of DQN", 36)];
 
 /// Launches of `work` on a GPU, those of a plan on the CPU.
 fn launches(device: &Device, work: impl FnOnce()) -> usize {
@@ -154,6 +158,48 @@ fn env_steps(device: &Device) -> [usize; 6] {
     ]
 }
 
+/// Of one environment on the device.
+fn loop_steps(device: &Device) -> [usize; 3] {
+    let (autodiff, run) = (device.clone().autodiff(), Run { total_env_steps: 1000, seed: 0 });
+    let replay = ReplayConfig { capacity: 30_000, ..ReplayConfig::default() };
+    let config = OffPolicyConfig {
+        learning_starts: 20,
+        updates_per_step: 0.0,
+        log_interval: 100,
+        replay,
+        ..OffPolicyConfig::default()
+    };
+    fn steps(mut training: impl Training, device: &Device) -> usize {
+        let mut hundred = || drop(training.iterate().expect("it trains"));
+        hundred();
+        launches(device, hundred) / 100
+    }
+    let rng = &mut named_rng(0, "weights", 0);
+    let env: TensorEnv<_> = TensorEnv::new(TensorPendulum::default(), 1, device).expect("valid");
+    let env = env.with_time_limit(200).expect("above 0");
+    let [obs, action] = [&env.spec().obs, &env.spec().action];
+    let actor = SquashedActor::new(&SquashedActorConfig::default(), obs, action, &autodiff, rng).expect("valid");
+    let critics = MlpCritics::new(&MlpCriticsConfig::default(), obs, action, &autodiff, rng).expect("valid");
+    let sac = Sac::new(actor, critics, SacConfig::default(), 0).expect("valid");
+    let sac = steps(OffPolicy::new(env, sac, config.clone(), run).expect("valid"), device);
+
+    let env: TensorEnv<_> = TensorEnv::new(TensorCartPole::default(), 1, device).expect("valid");
+    let env = env.with_time_limit(500).expect("above 0");
+    let [obs, action] = [&env.spec().obs, &env.spec().action];
+    let network = QNetwork::new(&QNetworkConfig::default(), obs, action, &autodiff, rng).expect("valid");
+    let dqn = Dqn::new(network, DqnConfig::default()).expect("valid");
+    let dqn = steps(OffPolicy::new(env, dqn, config.clone(), run).expect("valid"), device);
+
+    let (dynamics, time_limit) = Uara::new(UaraConfig::cly2020()).expect("valid").tensors(device).expect("valid");
+    let env: TensorEnv<_, TeamObs> = TensorEnv::in_form(dynamics, 1, device).expect("valid");
+    let env = env.with_time_limit(time_limit).expect("above 0");
+    let [obs, action] = [&env.spec().obs, &env.spec().action];
+    let network = TeamQNetworkConfig::default();
+    let network = TeamQNetwork::new(&network, env.spec().n_agents, obs, action, &autodiff, rng).expect("valid");
+    let team = Dqn::new(network, DqnConfig::default()).expect("valid");
+    [sac, dqn, steps(OffPolicy::new(env, team, config, run).expect("valid"), device)]
+}
+
 #[test]
 fn training_launches_few_kernels() {
     let device = brasa_test::device();
@@ -172,5 +218,10 @@ fn training_launches_few_kernels() {
         // A tenth more, as sums over rows differ between backends.
         let most = recorded + recorded.div_ceil(10);
         assert!(launches <= most, "{name}: {launches} launches instead of {most}");
+    }
+    for ((name, recorded), launches) in RECORDED_IN_LOOPS.into_iter().zip(loop_steps(&device)) {
+        println!("{name}: {launches} launches per step of a loop");
+        let most = recorded + recorded.div_ceil(10);
+        assert!(on_host || launches <= most, "{name}: {launches} launches instead of {most}");
     }
 }

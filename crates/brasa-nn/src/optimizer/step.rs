@@ -66,12 +66,12 @@ impl OptimizerStep {
         }
     }
 
-    /// The step on tensors, one launch on a GPU. Both factors may be missing: by which the gradient is multiplied, `[1]`, and
+    /// The step on tensors, one launch on a GPU. No handle to the old weights is left then. Both factors may be missing: by which the gradient is multiplied, `[1]`, and
     /// [`OptimizerStep::factors`] as data, `[2]`, for a step that is recorded.
     pub(crate) fn on_device(
         &self,
-        weight: &Tensor<1>,
-        grad: &Tensor<1>,
+        weight: Tensor<1>,
+        grad: Tensor<1>,
         first: &mut Option<Tensor<1>>,
         second: &mut Tensor<1>,
         [scale, factors]: [Option<&Tensor<1>>; 2],
@@ -79,7 +79,7 @@ impl OptimizerStep {
         let n = weight.dims()[0];
         let new = elementwise_list([n, 1], |formulas| {
             let read = |numbers: &Tensor<1>| formulas.read(&numbers.clone().reshape([n, 1]));
-            let (weight, mut grad, second) = (read(weight), read(grad), read(second));
+            let (weight, mut grad, second) = (read(&weight), read(&grad), read(second));
             if let Some(scale) = scale {
                 grad = grad * formulas.read(&scale.clone().reshape([1, 1]));
             }
@@ -334,7 +334,7 @@ mod tests {
                 let (m, v) = (&mut device_first, &mut device_second);
                 // Every other one as in a recording.
                 let factors = (i % 2 == 0).then(|| tensor(&step.factors().map(|factor| factor as f32)));
-                device_weight = step.on_device(&device_weight, &tensor(&grad), m, v, [Some(&half), factors.as_ref()]);
+                device_weight = step.on_device(device_weight, tensor(&grad), m, v, [Some(&half), factors.as_ref()]);
             }
             for (got, expected) in device_weight.into_data().iter::<f32>().zip(&weight) {
                 assert!((got - expected).abs() < 1e-6, "{config:?}: {got} and {expected}");

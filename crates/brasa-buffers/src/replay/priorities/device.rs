@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use brasa_core::cumulative_sum;
 use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 
 /// Children per node: three levels for a million leaves.
@@ -78,7 +77,7 @@ impl DeviceTree {
         let mut rest = points * value.clone();
         for i in (0..=top).rev() {
             let children = self.children(i, node.clone());
-            let sums = cumulative_sum(children.clone());
+            let sums = children.clone().cumsum(1);
             let reach = sums.clone() * children.clone().greater_scalar(0.0).float();
             // By rounding the point can exceed the last child above 0.
             let last = reach.clone().max_dim(1) * (1.0 - 1e-6);
