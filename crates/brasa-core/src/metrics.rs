@@ -26,8 +26,11 @@ use crate::read_back::read_together;
 pub struct Metrics {
     known: Vec<(&'static str, f64)>,
     pending: Vec<(&'static str, Tensor<1>)>,
-    later: Vec<Arc<dyn Fn(&mut Metrics) + Send + Sync>>,
+    later: Vec<Arc<Add>>,
 }
+
+/// Adds metrics.
+type Add = dyn Fn(&mut Metrics) + Send + Sync;
 
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
