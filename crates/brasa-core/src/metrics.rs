@@ -94,7 +94,7 @@ impl Metrics {
         self.pending.push((name, value));
     }
 
-    /// Adds metrics that must be computed: `add` runs when they are read. Of most updates, nobody reads them.
+    /// Adds metrics that must be computed: `add` runs when they are read. The metrics of most updates are not read.
     ///
     /// ```
     /// use brasa_core::Metrics;

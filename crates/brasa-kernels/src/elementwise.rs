@@ -114,7 +114,7 @@ impl Formulas {
         self.push(Node::Constant((value as f32).to_bits()))
     }
 
-    /// The same number for all elements, of which a GPU learns with each launch: other values need no translation.
+    /// The same number for all elements, an argument of each launch on a GPU: another value needs no translation.
     ///
     /// ```
     /// use brasa_kernels::elementwise;

@@ -39,7 +39,7 @@ pub fn reused(n: usize) -> Vec<f32> {
     numbers
 }
 
-/// [`reused`] memory for `n` numbers, with any number of numbers in it.
+/// Memory for at least `n` numbers; its length is that of its last use.
 fn room(n: usize) -> Vec<f32> {
     let kept = with_kept(|kept| {
         let fitting = kept.blocks.iter().enumerate().filter(|(_, block)| block.capacity() >= n);

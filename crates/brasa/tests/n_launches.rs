@@ -219,9 +219,13 @@ fn training_launches_few_kernels() {
         let most = recorded + recorded.div_ceil(10);
         assert!(launches <= most, "{name}: {launches} launches instead of {most}");
     }
+    // Acting and storing are mostly operations of Burn, which a plan does without.
+    if on_host {
+        return;
+    }
     for ((name, recorded), launches) in RECORDED_IN_LOOPS.into_iter().zip(loop_steps(&device)) {
         println!("{name}: {launches} launches per step of a loop");
         let most = recorded + recorded.div_ceil(10);
-        assert!(on_host || launches <= most, "{name}: {launches} launches instead of {most}");
+        assert!(launches <= most, "{name}: {launches} launches instead of {most}");
     }
 }

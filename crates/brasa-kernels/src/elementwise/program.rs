@@ -45,7 +45,7 @@ pub(crate) enum Node {
         keys: Part,
         value: usize,
     },
-    /// A number that a launch learns, or that a kernel around the program computes.
+    /// An argument of a launch, or a number that a kernel around the program computes.
     Given(usize),
     /// An operation with earlier nodes; those that it does not use are 0.
     Step(Operation, [usize; 3]),

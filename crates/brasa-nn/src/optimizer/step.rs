@@ -129,7 +129,7 @@ struct Decay {
 }
 
 impl Decay {
-    /// The shares are rounded to 32 bits, and their sum is 1.
+    /// The sum of both shares is 1 in 32 bits.
     fn new(old: f64) -> Self {
         Self { old, new: f64::from(1.0 - old as f32) }
     }
@@ -321,14 +321,18 @@ mod tests {
             RmsPropConfig { weight_decay: 0.1, ..pytorch }.into(),
         ] {
             let start = if config == RmsPropConfig::default().into() { 1.0 } else { 0.0 };
-            let (mut weight, mut first, mut second) = (vec![0.5, -0.25, 2.0], vec![0.0; 3], vec![start; 3]);
+            // More numbers than a group of threads of a GPU has.
+            let n = 1003;
+            let wave = |speed: f32| (0..n).map(|i| (i as f32 * speed).sin()).collect::<Vec<_>>();
+            let (mut weight, mut first, mut second) = (wave(0.3), vec![0.0; n], vec![start; n]);
             if config == RmsPropConfig::default().into() {
                 first.clear();
             }
             let (mut device_weight, mut device_second) = (tensor(&weight), tensor(&second));
             let mut device_first = (!first.is_empty()).then(|| tensor(&first));
             for i in 1..=5 {
-                let grad = [0.1 * i as f32, -1.0, 1e-4];
+                let mut grad = wave(0.7 * i as f32);
+                grad[..3].copy_from_slice(&[0.1 * i as f32, -1.0, 1e-4]);
                 let step = OptimizerStep::new(&config, i, 0.01);
                 step.on_host(0.5, &mut weight, &grad, &mut first, &mut second);
                 let (m, v) = (&mut device_first, &mut device_second);
