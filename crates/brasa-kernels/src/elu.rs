@@ -115,6 +115,7 @@ pub(crate) fn elu_slope_f32(y: f32) -> f32 {
 #[cfg(feature = "flex")]
 #[inline(always)]
 pub(crate) fn elu_f32(x: f32) -> f32 {
+    let x = crate::layer::rewritten(x);
     let below = brasa_number::exp_of_negative(if x > 0.0 { 0.0 } else { x }) - 1.0;
     if x > 0.0 { x } else { below }
 }

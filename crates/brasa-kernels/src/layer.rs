@@ -334,9 +334,17 @@ impl LayerOps for burn_cubecl::CubeBackend {
     }
 }
 
+/// A number that a loop writes over itself where a condition holds, and keeps elsewhere. Without this, the compiler stores only what changes, by masked
+/// stores, which take ten times as long on processors of AMD without AVX-512.
+#[inline(always)]
+pub(crate) fn rewritten(x: f32) -> f32 {
+    x + 0.0
+}
+
 /// `max(x, 0)` that keeps a NaN, which `f32::max` would turn into 0: a diverged network must show.
 #[inline(always)]
 pub(crate) fn relu_f32(x: f32) -> f32 {
+    let x = rewritten(x);
     if x <= 0.0 { 0.0 } else { x }
 }
 
@@ -429,7 +437,10 @@ impl pulp::WithSimd for Before<'_> {
         match self.activation {
             Some(Activation::Tanh) => self.rows(|grad, y| grad * (1.0 - y * y)),
             // A result that is NaN passes the gradient, as in Burn's own operation.
-            Some(Activation::Relu) => self.rows(|grad, y| if y <= 0.0 { 0.0 } else { grad }),
+            Some(Activation::Relu) => self.rows(|grad, y| {
+                let grad = rewritten(grad);
+                if y <= 0.0 { 0.0 } else { grad }
+            }),
             Some(Activation::Elu) => self.rows(|grad, y| grad * crate::elu::elu_slope_f32(y)),
             None => self.rows(|grad, _| grad),
         }
