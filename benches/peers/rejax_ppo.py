@@ -27,6 +27,7 @@ def main():
 
     import jax
     from rejax import PPO
+    from rejax.evaluate import evaluate
 
     learner = PPO.create(
         env="CartPole-v1",
@@ -51,8 +52,13 @@ def main():
     train = jax.jit(learner.train)
     jax.block_until_ready(train(jax.random.PRNGKey(arguments.seed + 1000)))
     begin = time.perf_counter()
-    jax.block_until_ready(train(jax.random.PRNGKey(arguments.seed)))
+    state, _ = jax.block_until_ready(train(jax.random.PRNGKey(arguments.seed)))
     seconds = time.perf_counter() - begin
+
+    def best(obs, _):
+        return learner.actor.apply(state.actor_ts.params, obs[None], method=lambda net, obs: net._action_dist(obs).mode())[0]
+
+    _, returns = evaluate(best, jax.random.PRNGKey(1000 + arguments.seed), learner.env, learner.env_params, num_seeds=20)
     versions = {name: importlib.metadata.version(name) for name in ("rejax", "gymnax", "jax", "flax")}
     result = {
         "library": "rejax",
@@ -62,6 +68,8 @@ def main():
         "env_steps_per_second": arguments.steps / seconds,
         "n_envs": arguments.n_envs,
         "seed": arguments.seed,
+        "eval_return": float(returns.mean()),
+        "eval_episodes": len(returns),
         "versions": {**versions, "python": platform.python_version()},
     }
     print(json.dumps(result))

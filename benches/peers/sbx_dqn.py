@@ -25,6 +25,7 @@ def main():
 
     from sbx import DQN
     from stable_baselines3.common.env_util import make_vec_env
+    from timed import evaluated
 
     def run(steps):
         model = DQN(
@@ -59,6 +60,7 @@ def main():
         "seconds": seconds,
         "env_steps_per_second": model.num_timesteps / seconds,
         "seed": arguments.seed,
+        **evaluated(model, make_vec_env("CartPole-v1", n_envs=20, seed=1000 + arguments.seed)),
         "versions": {**versions, "python": platform.python_version()},
     }
     print(json.dumps(result))

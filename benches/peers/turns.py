@@ -5,9 +5,10 @@
 The file has a program per line, `NAME: COMMAND`; a line that starts with `==` begins another table, `--only` selects those with this word.
 
 Each program prints a line of JSON with `env_steps_per_second` or `updates_per_second` as its last line, or is `brasa train`, whose
-`--out` must be the word RUN; its rate is the `time/fps` at the end of the run. All run on one core, one after the other. The table has the range
-of each rate, and the median and range of the ratios of each turn: what slows the machine for a while slows all programs of a turn. The last column
-is the most memory that a program held at any time (its resident set).
+`--out` must be the word RUN; its rate is the `time/fps` at the end of the run. The word SEED is the number of the turn, from 0 on. All run on one
+core, one after the other. The table has the range of each rate, and the median and range of the ratios of each turn: what slows the machine for a
+while slows all programs of a turn. The return is that of the policy after training, mean and range over turns, if a program has it (`eval_return`, or
+the result of `brasa train`). The last column is the most memory that a program held at any time (its resident set).
 
 A turn in which other programs, or other guests of the same processor, take more than 5 % of a core is repeated, at most three times as often as
 there are turns; then the program ends without a table.
@@ -42,11 +43,11 @@ def processor_seconds():
     return all_seconds, own.ru_utime + own.ru_stime
 
 
-def measured(command, core):
-    """The rate of a program, and the most memory that it held, in MiB."""
+def measured(command, core, turn):
+    """The rate of a program, the return of its policy or None, and the most memory that it held, in MiB."""
     with tempfile.TemporaryDirectory() as folder:
         run = pathlib.Path(folder) / "run"
-        words = [str(run) if word == "RUN" else word for word in shlex.split(command)]
+        words = [{"RUN": str(run), "SEED": str(turn)}.get(word, word) for word in shlex.split(command)]
         if core is not None:
             words = ["taskset", "-c", str(core), *words]
         begin, (all_before, own_before) = time.monotonic(), processor_seconds()
@@ -65,10 +66,12 @@ def measured(command, core):
         if metrics.exists():
             fields = [json.loads(line) for line in metrics.read_text().splitlines()]
             rate = [line["time/fps"] for line in fields if "time/fps" in line][-1]
+            reached = json.loads((run / "result.json").read_text())["controllers"]["trained"]["return"]
         else:
             result = json.loads(printed.strip().splitlines()[-1])
             rate = result.get("env_steps_per_second") or result["updates_per_second"]
-        return rate, used.ru_maxrss / 1024
+            reached = result.get("eval_return")
+        return rate, reached, used.ru_maxrss / 1024
 
 
 def main():
@@ -96,7 +99,7 @@ def table(task, programs, arguments):
         try:
             of_turn = {}
             for name, command in programs:
-                of_turn[name] = measured(command, arguments.core)
+                of_turn[name] = measured(command, arguments.core, turn)
                 print(f"{task}, turn {turn + 1}, {name}: {of_turn[name][0]:,.0f}/s", file=sys.stderr)
         except Busy as busy:
             n_rejected += 1
@@ -108,13 +111,14 @@ def table(task, programs, arguments):
         for name, value in of_turn.items():
             rates[name].append(value)
     first = next(iter(rates.values()))
-    print(f"{task}\n\n| | per second | to the first: median | range | MiB |\n|---|---|---|---|---|")
+    print(f"{task}\n\n| | per second | to the first: median | range | return | MiB |\n|---|---|---|---|---|---|")
     for name, turns in rates.items():
-        (own, memory), ratios = zip(*turns), [x / y for (x, _), (y, _) in zip(turns, first)]
+        (own, reached, memory), ratios = zip(*turns), [x[0] / y[0] for x, y in zip(turns, first)]
         middle = statistics.median(ratios)
+        returns = "" if None in reached else f"{statistics.mean(reached):.1f} ({min(reached):.1f} to {max(reached):.1f})"
         print(
             f"| {name} | {min(own):,.0f} to {max(own):,.0f} | {middle:.2f} | {min(ratios):.2f} to {max(ratios):.2f} "
-            f"| {max(memory):,.0f} |"
+            f"| {returns} | {max(memory):,.0f} |"
         )
     print(flush=True)
 

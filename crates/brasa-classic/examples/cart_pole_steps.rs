@@ -1,0 +1,40 @@
+//! Steps per second of CartPole-v1 with random actions in one thread, as one line of JSON.
+//!
+//!     cargo run --release -p brasa-classic --example cart_pole_steps -- N_ENVS SECONDS
+//!
+//! `benches/peers/envpool_steps.py` and `benches/peers/pufferlib_steps.py` do the same with other libraries.
+
+use std::time::{Duration, Instant};
+
+use brasa_classic::Classic;
+use brasa_env::{BatchSlabs, EnvBatch, named_rng, random_actions};
+use ndarray::Array2;
+
+/// Sets of actions, used in turns: to draw one takes as long as a step.
+const N_ACTIONS: usize = 64;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [n_envs, seconds] = &arguments[..] else {
+        return Err("usage: cart_pole_steps N_ENVS SECONDS".into());
+    };
+    let (n_envs, seconds): (usize, f64) = (n_envs.parse()?, seconds.parse()?);
+    let mut envs = Classic::cart_pole().batch(0..n_envs)?;
+    let mut slabs = BatchSlabs::new(envs.spec());
+    let mut rng = named_rng(0, "actions", 0);
+    let mut actions = vec![Array2::zeros((n_envs, envs.spec().action.width())); N_ACTIONS];
+    for actions in &mut actions {
+        random_actions(envs.spec(), slabs.mask.view(), actions, &mut rng)?;
+    }
+    envs.reset(0, &mut slabs)?;
+    let (begin, mut steps) = (Instant::now(), 0);
+    while begin.elapsed() < Duration::from_secs_f64(seconds) {
+        for actions in &actions {
+            envs.step(actions.view(), &mut slabs)?;
+        }
+        steps += N_ACTIONS;
+    }
+    let rate = (steps * n_envs) as f64 / begin.elapsed().as_secs_f64();
+    println!(r#"{{"library": "brasa", "task": "CartPole-v1", "n_envs": {n_envs}, "env_steps_per_second": {rate:.0}}}"#);
+    Ok(())
+}
