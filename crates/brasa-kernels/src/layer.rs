@@ -334,8 +334,8 @@ impl LayerOps for burn_cubecl::CubeBackend {
     }
 }
 
-/// A number that a loop writes over itself where a condition holds, and keeps elsewhere. Without this, the compiler stores only what changes, by masked
-/// stores, which take ten times as long on processors of AMD without AVX-512.
+/// A number that a loop replaces where a condition holds. Without the sum, the compiler writes only what changes, by masked stores, which are slow on AMD
+/// processors without AVX-512.
 #[inline(always)]
 pub(crate) fn rewritten(x: f32) -> f32 {
     x + 0.0
