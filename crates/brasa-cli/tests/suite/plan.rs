@@ -123,12 +123,16 @@ fn recordings_are_planned_on_a_gpu() {
         let plan = json(&["plan", config, "--device", device, "--json"].into_iter().chain(set).collect::<Vec<_>>());
         let work = plan["footprint"]["learning"]["bytes"].as_f64().expect("a number");
         let parts = plan["parts"].as_array().expect("a list");
-        let part = parts.iter().find(|part| part["name"] == "recordings");
-        part.map_or(0.0, |part| part["bytes"].as_f64().expect("a number")) / work
+        let bytes = |name: &str| {
+            let part = parts.iter().find(|part| part["name"] == name);
+            part.map(|part| part["bytes"].as_f64().expect("a number"))
+        };
+        // A learner with recordings has each network twice.
+        bytes("recordings")
+            .map_or(0.0, |recordings| (recordings - bytes("joined weights").expect("a GPU joins them")) / work)
     };
-    // A learner with recordings has each network twice.
-    let close =
-        |ratio: f64, expected: f64| assert!((expected..expected + 0.6).contains(&ratio), "{ratio} of {expected}");
+    // Memory for products depends on the caches of the processor, and is not equal in every measurement.
+    let close = |ratio: f64, expected: f64| assert!((ratio / expected - 1.0).abs() < 0.1, "{ratio} of {expected}");
     let (sac, td3) = ("configs/pendulum-sac.toml", "configs/pendulum-td3.toml");
     let capture = "train.capture=true";
     assert_eq!(recordings(sac, "t4", &[]), 0.0);
