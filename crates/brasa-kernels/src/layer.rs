@@ -348,6 +348,14 @@ pub(crate) fn relu_f32(x: f32) -> f32 {
     if x <= 0.0 { 0.0 } else { x }
 }
 
+/// The gradient before a ReLU, from that of its result `y`. A result that is NaN passes the gradient, as in Burn's own operation.
+#[cfg(feature = "flex")]
+#[inline(always)]
+fn relu_grad_f32(grad: f32, y: f32) -> f32 {
+    let grad = rewritten(grad);
+    if y <= 0.0 { 0.0 } else { grad }
+}
+
 /// Bias and activation over a stack of products.
 #[cfg(feature = "flex")]
 struct Finish<'a> {
@@ -436,11 +444,7 @@ impl pulp::WithSimd for Before<'_> {
     fn with_simd<S: pulp::Simd>(self, _simd: S) {
         match self.activation {
             Some(Activation::Tanh) => self.rows(|grad, y| grad * (1.0 - y * y)),
-            // A result that is NaN passes the gradient, as in Burn's own operation.
-            Some(Activation::Relu) => self.rows(|grad, y| {
-                let grad = rewritten(grad);
-                if y <= 0.0 { 0.0 } else { grad }
-            }),
+            Some(Activation::Relu) => self.rows(relu_grad_f32),
             Some(Activation::Elu) => self.rows(|grad, y| grad * crate::elu::elu_slope_f32(y)),
             None => self.rows(|grad, _| grad),
         }
@@ -525,11 +529,9 @@ impl LayerOps for burn::backend::Flex {
         match activation {
             Some(Activation::Tanh) => Self::brasa_tanh_backward(y, grad),
             Some(Activation::Relu) => {
-                // A result that is NaN passes the gradient, as in Burn's own operation.
-                let f32_op = |grad: f32, y: f32| if y <= 0.0 { 0.0 } else { grad };
                 let f64_op = |grad: f64, y: f64| if y <= 0.0 { 0.0 } else { grad };
                 // The gradient first: nobody else holds it, so the result takes its memory.
-                burn::backend::flex::ops::binary::binary_op(grad, y, f32_op, f64_op, None)
+                burn::backend::flex::ops::binary::binary_op(grad, y, relu_grad_f32, f64_op, None)
             }
             Some(Activation::Elu) => Self::brasa_elu_backward(y, grad),
             None => grad,
