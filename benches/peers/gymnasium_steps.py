@@ -13,6 +13,8 @@ import multiprocessing
 import platform
 import time
 
+from timed import steps_per_second
+
 
 def vector(form, name, n_envs, seconds):
     import gymnasium
@@ -22,11 +24,12 @@ def vector(form, name, n_envs, seconds):
     envs.action_space.seed(0)
     actions = [envs.action_space.sample() for _ in range(64)]
     envs.reset(seed=0)
-    steps, begin = 0, time.perf_counter()
-    while time.perf_counter() - begin < seconds:
-        envs.step(actions[steps % 64])
-        steps += 1
-    rate = steps * n_envs / (time.perf_counter() - begin)
+
+    def step(i):
+        envs.step(actions[i])
+        return n_envs
+
+    rate = steps_per_second(step, seconds)
     envs.close()
     return rate
 

@@ -1,7 +1,8 @@
-"""What the programs that time Stable-Baselines3 have in common: arguments, the evaluation, and the line of JSON."""
+"""What the programs that time Stable-Baselines3 or steps of environments have in common: arguments, the evaluation, and the line of JSON."""
 
 import argparse
 import importlib
+import importlib.metadata
 import json
 import platform
 import time
@@ -67,3 +68,36 @@ def cart_pole(description, algorithm, task, steps, n_envs, settings, more=lambda
     seconds = time.perf_counter() - begin
     evaluation = make_vec_env("CartPole-v1", n_envs=20, seed=1000 + found.seed)
     result(task, model, seconds, found, **evaluated(model, evaluation))
+
+
+def steps_per_second(step, seconds):
+    """The rate of `step`, which is called with 0 to 63 in turns and returns the number of environment steps that it took."""
+    calls, steps, begin = 0, 0, time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        steps += step(calls % 64)
+        calls += 1
+    return steps / (time.perf_counter() - begin)
+
+
+def cart_poles(description, library, make):
+    """Times steps of CartPole with random actions. `make` gets the number of environments, a seed and a generator, and returns the step."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n-envs", type=int, default=1024)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--seed", type=int, default=0)
+    found = parser.parse_args()
+    import numpy
+
+    step = make(found.n_envs, found.seed, numpy.random.default_rng(found.seed))
+    line = {
+        "library": library,
+        "task": "CartPole-v1",
+        "n_envs": found.n_envs,
+        "env_steps_per_second": round(steps_per_second(step, found.seconds)),
+        "versions": {
+            library: importlib.metadata.version(library),
+            "numpy": numpy.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    print(json.dumps(line))
