@@ -66,9 +66,11 @@ impl DeviceMoments {
             let [high, low, own, mean, squares] = parts;
             let distance = mean - low;
             let low = low + distance * share;
-            // The sum of both as the nearest number and the remainder (Knuth 1969).
-            let sum = high + low;
-            let of_low = sum - high;
+            // The sum of both as the nearest number and the remainder (Knuth 1969). A compiler of shaders computes `(high + low) - high` as `low`,
+            // which has no remainder. It cannot where a factor is not known to it.
+            let one = formulas.number(1.0);
+            let sum = (high + low) * one;
+            let of_low = (sum - high) * one;
             let rest = (high - (sum - of_low)) + (low - of_low);
             [vec![sum], vec![rest], vec![own + squares + distance.square() * between]]
         });
