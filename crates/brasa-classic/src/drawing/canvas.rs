@@ -40,8 +40,9 @@ impl Canvas {
 
     /// The picture.
     pub fn into_frame(self) -> Result<Frame, InvalidField> {
-        let rgb = self.pixmap.data().chunks_exact(4).flat_map(|pixel| &pixel[..3]).copied().collect();
-        Frame::new(self.pixmap.width(), self.pixmap.height(), rgb)
+        let (pixels, _) = self.pixmap.data().as_chunks();
+        let rgb: Vec<[u8; 3]> = pixels.iter().map(|[red, green, blue, _]| [*red, *green, *blue]).collect();
+        Frame::new(self.pixmap.width(), self.pixmap.height(), rgb.into_flattened())
     }
 
     /// A line through `points`, `width` pixels wide, with round ends.
