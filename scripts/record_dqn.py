@@ -1,6 +1,6 @@
 """Records DQN updates of Stable-Baselines3, and of its variants in plain PyTorch, as golden numbers.
 
-    pip install torch==2.9.1 stable-baselines3==2.9.2 gymnasium==1.2.3
+    pip install torch==2.15.0 stable-baselines3==2.9.2 gymnasium==1.2.3
     python scripts/record_dqn.py crates/brasa-dqn/tests/data/updates.json
 
 The batch is made up (random observations, actions, rewards and ends). "plain", "clipped" and "rounds" are
@@ -186,7 +186,7 @@ def record_sb3(seed, sync_after=(), **others):
     }
 
 
-def record(seed, double=False, dueling=False, mask=False, weighted=False, n_step=False):
+def record(seed, double=False, dueling=False, mask=False, weighted=False, n_step=False, squared=False):
     rng = np.random.RandomState(seed)
     torch.manual_seed(seed)
     network, target = Network(dueling), Network(dueling)
@@ -223,7 +223,7 @@ def record(seed, double=False, dueling=False, mask=False, weighted=False, n_step
         q = network(batch["obs"]).gather(1, batch["action"].long())
         error = q - y
         huber = torch.where(error.abs() < 1.0, 0.5 * error**2, error.abs() - 0.5)
-        loss = (importance * huber).mean()
+        loss = nn.functional.mse_loss(q, y) if squared else (importance * huber).mean()
         optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(network.parameters(), MAX_GRAD_NORM)
@@ -240,7 +240,7 @@ def record(seed, double=False, dueling=False, mask=False, weighted=False, n_step
         )
     check_errors(steps)
     return {
-        "settings": settings(double=double, dueling=dueling),
+        "settings": settings(double=double, dueling=dueling, loss="squared" if squared else "huber"),
         "sync_after": [],
         "before": before,
         "batch": {name: numbers(value) for name, value in batch.items()},
@@ -263,6 +263,7 @@ def main(path):
         "masked_plain": record(8, mask=True),
         "weighted": record(9, double=True, weighted=True),
         "n_step": record(10, n_step=True),
+        "squared": record(11, squared=True),
     }
     assert min(step["grad_norm"] for step in cases["clipped"]["steps"]) > 0.1
     versions = {"torch": torch.__version__, "stable_baselines3": stable_baselines3.__version__, "numpy": np.__version__}

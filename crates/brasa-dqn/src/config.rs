@@ -39,6 +39,8 @@ pub struct DqnConfig {
     /// Whether values are those of returns that are compressed (Pohlen et al. 2018), which R2D2 uses in place of clipped rewards. Default off. See
     /// [`rescaled`](crate::rescaled).
     pub rescale: bool,
+    /// The loss of an error. Default Huber's, which large errors move less.
+    pub loss: DqnLoss,
     /// Step size of the optimizer. Default 1e-4.
     pub learning_rate: Schedule,
     /// Probability of a random action, over the first `exploration_fraction` of the run, then constant. Default linear
@@ -60,6 +62,30 @@ pub struct DqnConfig {
     /// result is that of the whole batch; memory is that of one part, and time grows a little.
     #[serde(deserialize_with = "whole::count")]
     pub accumulation_steps: u64,
+}
+
+/// The loss of a value, from its target and the weight of the row: `w f(d)` with `d = Q(s, a) - y`. It reports the value, too.
+///
+/// ```
+/// use brasa_dqn::{DqnConfig, DqnLoss};
+/// use brasa_number::RowLoss;
+///
+/// // Values of 1.5 and 4, both with the target 1 and the weight 1.
+/// assert_eq!(DqnLoss::Huber.row([1.5], [1.0, 1.0]), [0.125, 1.5]);
+/// assert_eq!(DqnLoss::Huber.row([4.0], [1.0, 1.0]), [2.5, 4.0]);
+/// assert_eq!(DqnLoss::Squared.row([4.0], [1.0, 1.0]), [9.0, 4.0]);
+/// let config: DqnConfig = serde_json::from_str(r#"{ "loss": "squared" }"#)?;
+/// assert_eq!(config.loss, DqnLoss::Squared);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DqnLoss {
+    /// `d^2 / 2` within 1 and `|d| - 1/2` outside, as in Stable-Baselines3 (PyTorch's `smooth_l1_loss`).
+    #[default]
+    Huber,
+    /// `d^2`, as in CleanRL (PyTorch's `mse_loss`).
+    Squared,
 }
 
 /// Number of finished episodes of a run, and of steps in the current one.
@@ -128,6 +154,7 @@ impl Default for DqnConfig {
             target_update_within_episode: false,
             double: true,
             rescale: false,
+            loss: DqnLoss::default(),
             learning_rate: Schedule::Constant(1e-4),
             epsilon: Schedule::linear(1.0, 0.05),
             exploration_fraction: 0.1,

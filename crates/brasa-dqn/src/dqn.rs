@@ -12,7 +12,7 @@ use brasa_number::{Number, RowLoss};
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
+use crate::{DqnConfig, DqnError, DqnLoss, EpisodeClock, EpsilonGreedy};
 
 /// The learner: a network with its optimizer, and the target network.
 ///
@@ -23,7 +23,7 @@ use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
 ///
 /// - `y = r + discount Q^t(s', argmax_a Q^t(s', a))`, or with `double` `Q^t(s', argmax_a Q(s', a))`, over legal actions
 ///   only
-/// - `L = mean(w huber(Q(s, a) - y))`, with the importance weights `w` of prioritized replay, 1 without it; summed over
+/// - `L = mean(w f(Q(s, a) - y))`, with `f` from [`DqnLoss`] and the importance weights `w` of prioritized replay, 1 without it; summed over
 ///   learners if the network holds several independent ones ([`ActionValues::n_learners`])
 ///
 /// A network that remembers learns from sequences (Kapturowski et al. 2019): both networks compute what they remember behind the burn-in, and
@@ -32,7 +32,7 @@ use crate::{DqnConfig, DqnError, EpisodeClock, EpsilonGreedy};
 /// With `rescale`, `y = h(r + discount h^-1(Q^t(s', a')))` with `h(x) = sign(x) (sqrt(|x| + 1) - 1) + x / 1000` (Pohlen et al. 2018).
 ///
 /// Choices that the papers leave open:
-/// - the loss is the Huber loss, and the gradient norm of each learner is clipped (Stable-Baselines3);
+/// - the loss is Huber's by default, and the gradient norm of each learner is clipped (Stable-Baselines3);
 /// - the period of the target network is in updates, not environment steps, so it does not depend on the number of
 ///   environments.
 ///
@@ -157,7 +157,7 @@ impl<N: ActionValues + Module> Dqn<N> {
             .map(|(replayed, [state, _])| Sequences { state, starts: replayed.steps.starts.clone() });
         let forward = ValuesOfChoices { obs: &batch.obs, action: &batch.action, sequences: sequences.as_ref() };
         let data = Data::new([LossData::Rows(&target), weights(batch.weight.as_ref())]);
-        let learned = self.online.learn(&forward, data, &Huber, step, |_| true);
+        let learned = self.online.learn(&forward, data, &self.config.loss, step, |_| true);
         if is_due {
             self.target.follow(self.online.held(), self.config.tau);
         }
@@ -355,26 +355,19 @@ pub fn td_target(reward: Tensor<1>, discount: Tensor<1>, next_value: Tensor<1>) 
     bootstrapped(reward, discount, next_value.unsqueeze(), None)
 }
 
-/// `w huber(Q(s, a) - y)` with `huber(d) = d^2 / 2` within 1 and `|d| - 1/2` outside (PyTorch's `smooth_l1_loss`), of the value of an action,
-/// from the target and the weight of the row; then the value.
-///
-/// ```
-/// use brasa_dqn::Huber;
-/// use brasa_number::RowLoss;
-///
-/// // Values of 1.5 and 4, both with the target 1 and the weight 1: quadratic near the target, linear far from it.
-/// assert_eq!(Huber.row([1.5], [1.0, 1.0]), [0.125, 1.5]);
-/// assert_eq!(Huber.row([4.0], [1.0, 1.0]), [2.5, 4.0]);
-/// ```
-#[derive(Debug, Clone, Copy)]
-pub struct Huber;
-
-impl RowLoss<1, 2, 2> for Huber {
+impl RowLoss<1, 2, 2> for DqnLoss {
     #[inline(always)]
     fn row<N: Number>(&self, [value]: [N; 1], [target, weight]: [N; 2]) -> [N; 2] {
-        let error = (value - target).abs();
-        let cut = error.min_of(1.0);
-        [(error - cut * 0.5) * cut * weight, value]
+        let error = value - target;
+        let loss = match self {
+            Self::Huber => {
+                let error = error.abs();
+                let cut = error.min_of(1.0);
+                (error - cut * 0.5) * cut
+            }
+            Self::Squared => error.square(),
+        };
+        [loss * weight, value]
     }
 }
 
@@ -389,11 +382,22 @@ mod tests {
         for ((error, weight), expected) in
             [-3.0, -0.5, 0.0, 0.8, 2.0].into_iter().zip(weights).zip([-1.0, -1.0, 0.0, 0.8, 0.5])
         {
-            let [loss, value] = Huber.row(Dual::variables([error + 7.0]), [7.0, weight].map(Dual::constant));
+            let [loss, value] = DqnLoss::Huber.row(Dual::variables([error + 7.0]), [7.0, weight].map(Dual::constant));
             assert!((loss.by(0) - expected).abs() < 1e-12, "{error}: {}", loss.by(0));
             assert_eq!(value.value, error + 7.0);
             sum += loss.value;
         }
         assert!((sum - (2.5 + 2.0 * 0.125 + 0.0 + 0.32 + 0.5 * 1.5)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_squared_loss_grows_with_the_error_everywhere() {
+        for (error, weight) in [(-3.0, 1.0), (0.5, 2.0), (2.0, 0.5)] {
+            let [loss, value] = DqnLoss::Squared.row(Dual::variables([error + 7.0]), [7.0, weight].map(Dual::constant));
+            assert_eq!(
+                (loss.value, loss.by(0), value.value),
+                (weight * error * error, 2.0 * weight * error, error + 7.0)
+            );
+        }
     }
 }

@@ -38,6 +38,6 @@ mod config;
 mod dqn;
 mod epsilon_greedy;
 
-pub use config::{DqnConfig, DqnError, EpisodeClock, GreedyRamp};
-pub use dqn::{Dqn, Huber, rescaled, td_target, unscaled};
+pub use config::{DqnConfig, DqnError, DqnLoss, EpisodeClock, GreedyRamp};
+pub use dqn::{Dqn, rescaled, td_target, unscaled};
 pub use epsilon_greedy::EpsilonGreedy;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use brasa_buffers::Transitions;
 use brasa_core::env::{Space, named_rng};
 use brasa_core::{Learner, Obs, OffPolicyLearner, Progress, Schedule};
-use brasa_dqn::{Dqn, DqnConfig};
+use brasa_dqn::{Dqn, DqnConfig, DqnLoss};
 use brasa_nn::{Persist, QNetwork, QNetworkConfig};
 use brasa_test::golden::{Weights, close, matrix, vector};
 use burn::tensor::{Device, Int, Tensor};
@@ -38,6 +38,8 @@ struct Settings {
     max_grad_norm: f64,
     double: bool,
     dueling: bool,
+    #[serde(default)]
+    loss: DqnLoss,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +79,7 @@ fn learner(golden: &Golden, case: &Case, device: &Device) -> Dqn<QNetwork> {
         tau: 1.0,
         target_update_interval: case.sync_after.first().copied().unwrap_or(1000),
         double: s.double,
+        loss: s.loss,
         learning_rate: Schedule::Constant(s.learning_rate),
         max_grad_norm: Some(s.max_grad_norm),
         ..DqnConfig::default()
