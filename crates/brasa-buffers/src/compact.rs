@@ -6,7 +6,7 @@ use std::vec::IntoIter;
 use brasa_core::env::Space;
 use brasa_core::{Obs, Rows, Shared, TeamObs, read_all};
 use brasa_device::runs_on_host;
-use brasa_kernels::{HostTensor, select_rows};
+use brasa_kernels::{Assignment, HostTensor, assign_rows, select_rows};
 use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData, Transaction, f16};
 use serde::{Deserialize, Serialize};
 
@@ -318,11 +318,23 @@ impl Packed {
 
     /// Replaces the rows in `range`, in place if this is the only handle to the memory.
     pub(crate) fn assign(&mut self, range: Range<usize>, rows: Self) {
-        match (&mut self.values, rows.values) {
-            (Values::Floats(all), Values::Floats(rows)) => all.assign(range, rows),
-            (Values::Codes(all), Values::Codes(codes)) => all.assign(range, codes),
-            _ => panic!("an array keeps its type"),
+        Self::assign_all([(self, range, rows)]);
+    }
+
+    /// [`Packed::assign`] for several arrays; those of floats together.
+    pub(crate) fn assign_all<'a>(parts: impl IntoIterator<Item = (&'a mut Self, Range<usize>, Self)>) {
+        let mut floats = Vec::new();
+        for (all, range, rows) in parts {
+            match (&mut all.values, rows.values) {
+                (Values::Floats(matrix), Values::Floats(rows)) => {
+                    assert_eq!(range.len(), rows.n_rows(), "as many rows as are replaced");
+                    floats.push(Assignment { matrix, first: range.start, rows });
+                }
+                (Values::Codes(all), Values::Codes(codes)) => all.assign(range, codes),
+                _ => panic!("an array keeps its type"),
+            }
         }
+        assign_rows(floats);
     }
 
     /// A copy of the rows in `range`. A slice could share memory, which [`Packed::assign`] would then have to copy.

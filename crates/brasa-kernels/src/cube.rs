@@ -4,6 +4,7 @@
 //! take inputs with any strides; their outputs are contiguous. Every sum has a fixed order: no atomic operations.
 
 pub(crate) mod activation;
+pub(crate) mod assign;
 pub(crate) mod clip;
 pub(crate) mod concat;
 pub(crate) mod elementwise;

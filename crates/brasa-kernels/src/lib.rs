@@ -24,6 +24,7 @@
     )
 )]
 
+mod assign;
 mod cell;
 mod clip;
 mod concat;
@@ -60,6 +61,7 @@ mod tanh;
 mod tiles;
 mod total;
 
+pub use assign::{Assignment, assign_rows};
 pub use cell::cell_rule;
 pub use clip::clip_scale;
 pub use concat::{concat, concat_rows, split};

@@ -46,7 +46,7 @@ const RECORDED: [(&str, usize); 9] = [
 ];
 
 /// Launches per step of a replaying loop without updates: acting, environment and storing.
-const RECORDED_IN_LOOPS: [(&str, usize); 3] = [("SAC", 13), ("DQN", 19), ("team of DQN", 36)];
+const RECORDED_IN_LOOPS: [(&str, usize); 3] = [("SAC", 11), ("DQN", 17), ("team of DQN", 34)];
 
 /// Launches of `work` on a GPU, those of a plan on the CPU.
 fn launches(device: &Device, work: impl FnOnce()) -> usize {

@@ -312,13 +312,9 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         self.watch.step(watched, step.successor.rows().is_some())?;
         let slot = self.ring.complete().expect("`begin` comes before `push`");
         let rows = self.rows_of(slot);
-        let mut arrays = Vec::new();
-        action.pack(ACTIONS, &mut arrays);
-        assign(&mut self.action, &[], rows.clone(), arrays);
-        self.outcome.assign(rows.clone(), Packed::new(outcome, Precision::F32));
         self.linked = linked.reshape([self.n_rows]);
         if let Some(priorities) = &mut self.priorities {
-            priorities.insert(rows);
+            priorities.insert(rows.clone());
         }
         let leader = self.ring.leader(slot);
         if let Successor::Rows(successors) = &step.successor {
@@ -331,7 +327,13 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
             }
         }
         let open = self.advance();
-        self.write_obs(open, step.obs.clone());
+        let (open_rows, mut actions, mut obs) = (self.rows_of(open), Vec::new(), Vec::new());
+        action.pack(ACTIONS, &mut actions);
+        step.obs.clone().pack(self.precision, &mut obs);
+        let outcome = (&mut self.outcome, rows.clone(), Packed::new(outcome, Precision::F32));
+        let actions = of_step(&mut self.action, &[], rows, actions);
+        let obs = of_step(&mut self.obs, &self.shared_by, open_rows, obs);
+        Packed::assign_all(actions.chain([outcome]).chain(obs));
         self.begun = false;
         self.n_step.link(&self.ring, leader, slot);
         self.expected = None;
@@ -547,7 +549,7 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
         let mut arrays = Vec::new();
         obs.pack(self.precision, &mut arrays);
         let rows = self.rows_of(slot);
-        assign(&mut self.obs, &self.shared_by, rows, arrays);
+        Packed::assign_all(of_step(&mut self.obs, &self.shared_by, rows, arrays));
     }
 
     /// Replaces the observations of `slot` in the rows of `mask`.
@@ -570,12 +572,16 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
 /// The observation before the reset of the newest transition and the newest observation may need one slot each.
 const MIN_SLOTS: usize = 3;
 
-/// Writes the arrays of a step; those of observations may have fewer rows than the step.
-fn assign(all: &mut [Packed], shared_by: &[usize], rows: Range<usize>, arrays: Vec<Packed>) {
+/// The arrays of a step and their places; those of observations may have fewer rows than the step.
+fn of_step<'a>(
+    all: &'a mut [Packed],
+    shared_by: &'a [usize],
+    rows: Range<usize>,
+    arrays: Vec<Packed>,
+) -> impl Iterator<Item = (&'a mut Packed, Range<usize>, Packed)> {
     assert_eq!(all.len(), arrays.len(), "arrays of a step, compared with the example");
-    for (i, (all, array)) in all.iter_mut().zip(arrays).enumerate() {
-        all.assign(part(rows.clone(), shared_by.get(i).copied().unwrap_or(1)), array);
-    }
+    let shared_by = shared_by.iter().copied().chain(std::iter::repeat(1));
+    all.iter_mut().zip(shared_by).zip(arrays).map(move |((all, n), array)| (all, part(rows.clone(), n), array))
 }
 
 /// Rejects the specification of other environments.

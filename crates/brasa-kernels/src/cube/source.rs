@@ -8,6 +8,7 @@ use cubecl_cpp::shared::{CompilationOptions, CppCompiler, CppSupportedFeatures, 
 use cubecl_cpp::target::Cuda;
 
 use super::activation::{activation_backward, activation_forward};
+use super::assign::assign;
 use super::clip::clip_scale;
 use super::concat::{concat, split};
 use super::cubecl::cmma::MatrixLayout;
@@ -68,6 +69,10 @@ pub fn cuda_sources() -> Vec<(String, String)> {
         let parts = || (0..n).map(|_| t()).collect();
         all.push(source!(format!("concat-{n}"), concat, parts(), t(), 3, 64));
         all.push(source!(format!("split-{n}"), split, t(), parts(), 3, 64));
+    }
+    for n in [1, 8] {
+        let parts = || (0..n).map(|_| t()).collect();
+        all.push(source!(format!("assign-{n}"), assign, parts(), parts(), (0..n).collect()));
     }
     let (inputs, outputs) = ((0..3).map(|_| t()).collect(), (0..2).map(|_| t()).collect());
     let numbers = [0.5, 2.0].into_iter().collect();
