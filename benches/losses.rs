@@ -6,10 +6,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use brasa::dqn::Huber;
+use brasa::dqn::DqnLoss;
 use brasa::kernels::{HostLossData, HostTensor, LossData, row_loss_on_host};
 use brasa::number::{Number, RowLoss};
-use brasa::ppo::Surrogate;
+use brasa::ppo::{Surrogate, ValueLoss};
 use brasa::sac::BellmanError;
 use brasa_bench_kit::{bench, settings};
 use brasa_benches::allocator;
@@ -19,7 +19,8 @@ allocator!();
 
 const ROWS: usize = 256;
 const CLIP: f32 = 0.2;
-const SURROGATE: Surrogate = Surrogate { dual_clip: None, clip_range_vf: None, vf_coef: 0.5, ent_coef: 0.01 };
+const SURROGATE: Surrogate =
+    Surrogate { dual_clip: None, clip_range_vf: None, vf_loss: ValueLoss::Clipped, vf_coef: 0.5, ent_coef: 0.01 };
 
 /// Numbers between -0.5 and 0.5, different for every column.
 fn column(seed: usize) -> Vec<f32> {
@@ -124,7 +125,7 @@ fn losses(criterion: &mut Criterion) {
     });
     of_rule(criterion, "ppo/loss", &WithClip);
     of_rule(criterion, "sac/critic-loss", &BellmanError);
-    of_rule(criterion, "dqn/loss", &Huber);
+    of_rule(criterion, "dqn/loss", &DqnLoss::Huber);
 }
 
 criterion_group! { name = benches; config = settings(); targets = losses }

@@ -200,9 +200,10 @@ def record(
         torch.nn.utils.clip_grad_norm_(loss.parameters(), max_grad_norm)
         optimizer.step()
         reports.append([out["loss_objective"].item(), out["loss_critic"].item() / vf_coef, -out["entropy"].item()])
+    assert clip_range_vf is None or out["value_clip_fraction"] > 0.5  # values have left the range
     policy, value, entropy = np.mean(reports, axis=0)
     settings = {"n_epochs": n_epochs, "learning_rate": learning_rate, "ent_coef": ent_coef, "vf_coef": vf_coef}
-    settings |= {"max_grad_norm": max_grad_norm, "normalize_advantage": False, "clip_range_vf": clip_range_vf}
+    settings |= {"max_grad_norm": max_grad_norm, "normalize_advantage": False, "clip_range_vf": clip_range_vf, "vf_loss": "larger"}
     if normalizes:
         settings["earlier_moments"] = earlier
     return {
@@ -222,13 +223,13 @@ def main(path):
         "one_pass": record(1, n_epochs=1, learning_rate=3e-3, ent_coef=0.01, vf_coef=0.5, max_grad_norm=100.0),
         "passes": record(2, n_epochs=4, learning_rate=3e-3, ent_coef=0.01, vf_coef=1.0, max_grad_norm=0.5),
         "clipped_values": record(
-            3, n_epochs=3, learning_rate=3e-3, ent_coef=0.0, vf_coef=0.5, max_grad_norm=0.5, clip_range_vf=0.2
+            3, n_epochs=6, learning_rate=1e-2, ent_coef=0.0, vf_coef=0.5, max_grad_norm=0.5, clip_range_vf=0.01
         ),
         "normalized_values": record(
             4, n_epochs=3, learning_rate=3e-3, ent_coef=0.01, vf_coef=1.0, max_grad_norm=10.0, normalizes=True
         ),
         "normalized_clipped_values": record(
-            5, n_epochs=3, learning_rate=3e-3, ent_coef=0.0, vf_coef=1.0, max_grad_norm=0.5, clip_range_vf=0.2, normalizes=True
+            5, n_epochs=6, learning_rate=1e-2, ent_coef=0.0, vf_coef=1.0, max_grad_norm=0.5, clip_range_vf=0.01, normalizes=True
         ),
     }
     separate = {

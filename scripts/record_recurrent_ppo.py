@@ -67,13 +67,16 @@ def record(action_space, seed, shared, **settings):
 
 def main(path):
     box = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    clipped = lambda clip: record(box, 2, False, n_epochs=3, learning_rate=3e-3, ent_coef=0.01, clip_range_vf=clip)
     cases = {
         "discrete": record(gymnasium.spaces.Discrete(3), 1, False, n_epochs=4, learning_rate=3e-3, ent_coef=0.01),
-        "gaussian": record(box, 2, False, n_epochs=3, learning_rate=3e-3, ent_coef=0.01, clip_range_vf=0.2),
+        "gaussian": clipped(0.01),
         "state_dependent": record(box, 4, False, n_epochs=3, learning_rate=3e-3, use_sde=True, sde_sample_freq=4),
         # With one layer for both, RecurrentPPO stops the gradient of the critic before it; without that loss there is no difference.
         "shared": record(gymnasium.spaces.Discrete(3), 3, True, n_epochs=4, learning_rate=3e-3, max_grad_norm=0.1, vf_coef=0.0),
     }
+    # Values have left the range.
+    assert cases["gaussian"]["after"] != clipped(100.0)["after"]
     write(path, cases, {"sb3_contrib": sb3_contrib.__version__}, cells=CELLS)
 
 

@@ -40,6 +40,8 @@ pub struct PpoConfig {
     /// Largest change of a value estimate per rollout, in the unit of the reward. Default off: ablations find value
     /// clipping neutral or harmful (Andrychowicz et al. 2021).
     pub clip_range_vf: Option<f64>,
+    /// The loss of a value that has left `clip_range_vf`. Default `"clipped"`. Without `clip_range_vf` it has no effect.
+    pub vf_loss: ValueLoss,
     /// Weight of the entropy bonus. Default 0. High values keep the policy random.
     pub ent_coef: f64,
     /// Weight of the value loss. Default 0.5; it has an effect if actor and critic share layers or gradients are
@@ -86,6 +88,7 @@ impl Default for PpoConfig {
             clip_range: Schedule::Constant(0.2),
             dual_clip: None,
             clip_range_vf: None,
+            vf_loss: ValueLoss::default(),
             ent_coef: 0.0,
             vf_coef: 0.5,
             max_grad_norm: Some(0.5),
@@ -99,6 +102,33 @@ impl Default for PpoConfig {
             accumulation_steps: 1,
         }
     }
+}
+
+/// The squared error of a value that is clipped (`clip_range_vf`), from the clipped value and from the value itself.
+///
+/// ```
+/// use brasa_number::RowLoss;
+/// use brasa_ppo::{Surrogate, ValueLoss};
+///
+/// let error = |vf_loss| {
+///     let loss = Surrogate { dual_clip: None, clip_range_vf: Some(0.5), vf_loss, vf_coef: 0.5, ent_coef: 0.0 };
+///     // A value that has risen from 0 to 1, with the target 2. From the clipped value, 0.5, the target is farther away.
+///     let [_, _, error, ..] = loss.row([0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 2.0, 1.0, 0.2]);
+///     let [_, _, below, ..] = loss.row([0.0, 0.0, 1.0], [0.0, 0.0, 0.0, -2.0, 1.0, 0.2]);
+///     [error, below]
+/// };
+/// assert_eq!(error(ValueLoss::Clipped), [1.5 * 1.5, 2.5 * 2.5]);
+/// assert_eq!(error(ValueLoss::Larger), [1.5 * 1.5, 3.0 * 3.0]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ValueLoss {
+    /// The error of the clipped value alone, as in Stable-Baselines3. A value outside of the range has no gradient.
+    #[default]
+    Clipped,
+    /// The larger of the errors of both, as in OpenAI Baselines, CleanRL, TorchRL and rejax. A value outside of the range that moved away from its
+    /// target has a gradient.
+    Larger,
 }
 
 /// Invalid settings.

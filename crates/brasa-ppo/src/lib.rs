@@ -40,5 +40,5 @@
 mod config;
 mod ppo;
 
-pub use config::{PpoConfig, PpoError};
+pub use config::{PpoConfig, PpoError, ValueLoss};
 pub use ppo::{Ppo, Surrogate};

@@ -13,7 +13,7 @@ use brasa_shards::mean;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use crate::{PpoConfig, PpoError};
+use crate::{PpoConfig, PpoError, ValueLoss};
 
 /// Bounds of the adaptive learning rate (rl_games).
 const ADAPTIVE_RATE: (f64, f64) = (1e-6, 1e-2);
@@ -157,8 +157,8 @@ impl<M: ActorCritic + Module> Ppo<M> {
         let data = if config.normalize_advantage { data.standardize(2, 4) } else { data };
         let sequences = batch.as_sequences(config.sequence_length());
         let forward = EvaluatedActions { obs: &batch.obs, action: &batch.action, sequences: sequences.as_ref() };
-        let PpoConfig { dual_clip, clip_range_vf, vf_coef, ent_coef, .. } = *config;
-        let loss = Surrogate { dual_clip, clip_range_vf, vf_coef, ent_coef };
+        let PpoConfig { dual_clip, clip_range_vf, vf_loss, vf_coef, ent_coef, .. } = *config;
+        let loss = Surrogate { dual_clip, clip_range_vf, vf_loss, vf_coef, ent_coef };
         let mut stops = std::cell::Cell::new(false);
         let accepts = |reports: &Reports<6>| {
             stops.set(is_too_far(reports));
@@ -339,9 +339,10 @@ impl<M: ActorCritic + Module> Persist for Ppo<M> {
 ///
 /// ```
 /// use brasa_number::RowLoss;
-/// use brasa_ppo::Surrogate;
+/// use brasa_ppo::{Surrogate, ValueLoss};
 ///
-/// let loss = Surrogate { dual_clip: None, clip_range_vf: None, vf_coef: 0.5, ent_coef: 0.0 };
+/// let vf_loss = ValueLoss::Clipped;
+/// let loss = Surrogate { dual_clip: None, clip_range_vf: None, vf_loss, vf_coef: 0.5, ent_coef: 0.0 };
 /// // An action became twice as likely; its advantage is 1 and the clip range 0.2. The value is 1 below its target.
 /// let results: [f64; 3] = [2.0_f64.ln(), 0.0, 0.0];
 /// let data = [0.0, 0.0, 1.0, 1.0, 1.0, 0.2];
@@ -356,6 +357,8 @@ pub struct Surrogate {
     pub dual_clip: Option<f64>,
     /// Largest change of a value; `None` for no limit.
     pub clip_range_vf: Option<f64>,
+    /// The loss of a value that has changed by more.
+    pub vf_loss: ValueLoss,
     /// Weight of the loss of values.
     pub vf_coef: f64,
     /// Weight of the loss of entropies. Without a bonus the entropy is only a metric.
@@ -380,11 +383,18 @@ impl RowLoss<3, 6, 6> for Surrogate {
             None => objective,
         };
         let policy = -objective;
-        let seen = match self.clip_range_vf {
-            Some(range) => old_value + (value - old_value).clamp(-range, range),
-            None => value,
+        let error = (returns - value).square();
+        let error = match self.clip_range_vf {
+            Some(range) => {
+                let seen = old_value + (value - old_value).clamp(-range, range);
+                let clipped = (returns - seen).square();
+                match self.vf_loss {
+                    ValueLoss::Clipped => clipped,
+                    ValueLoss::Larger => clipped.max(error),
+                }
+            }
+            None => error,
         };
-        let error = (returns - seen).square();
         let certainty = -(entropy * weight);
         let loss = policy + error * self.vf_coef;
         let loss = if self.ent_coef > 0.0 { loss + certainty * self.ent_coef } else { loss };
@@ -412,7 +422,8 @@ mod tests {
     /// Equation 7 of Ye et al. 2020, by cases, next to the clipped objective.
     #[test]
     fn a_second_clip_limits_negative_advantages_alone() {
-        let loss = |dual_clip| Surrogate { dual_clip, clip_range_vf: None, vf_coef: 0.5, ent_coef: 0.01 };
+        let vf_loss = ValueLoss::Clipped;
+        let loss = |dual_clip| Surrogate { dual_clip, clip_range_vf: None, vf_loss, vf_coef: 0.5, ent_coef: 0.01 };
         let policy = |dual_clip, ratio: f64, advantage: f64| {
             let data = [0.0, 0.0, advantage, 0.0, 1.0, 0.2];
             RowLoss::<3, 6, 6>::row(&loss(dual_clip), [ratio.ln(), 0.7, 0.3], data)[1]

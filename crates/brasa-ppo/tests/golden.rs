@@ -17,7 +17,7 @@ use brasa_nn::{
     ActorCriticConfig, CnnActorCritic, CnnActorCriticConfig, CnnLayers, ConvolutionConfig, MlpActorCritic, NamedParam,
     Persist, RecurrentActorCritic, RecurrentActorCriticConfig, SeparateActorCritic, StdKind, load_params, named_params,
 };
-use brasa_ppo::{Ppo, PpoConfig};
+use brasa_ppo::{Ppo, PpoConfig, ValueLoss};
 use brasa_test::spec_of_rows;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -54,6 +54,8 @@ struct Settings {
     ent_coef: Option<f64>,
     vf_coef: Option<f64>,
     clip_range_vf: Option<f64>,
+    #[serde(default)]
+    vf_loss: ValueLoss,
     target_kl: Option<f64>,
     max_grad_norm: Option<f64>,
     normalize_advantage: Option<bool>,
@@ -197,6 +199,7 @@ where
         ent_coef: s.ent_coef.unwrap_or(defaults.ent_coef),
         vf_coef: s.vf_coef.unwrap_or(defaults.vf_coef),
         clip_range_vf: s.clip_range_vf,
+        vf_loss: s.vf_loss,
         target_kl: s.target_kl,
         max_grad_norm: s.max_grad_norm.or(defaults.max_grad_norm),
         normalize_advantage: s.normalize_advantage.unwrap_or(true),

@@ -14,7 +14,7 @@ use brasa::nn::{
     MlpActorCritic, MlpCritics, MlpCriticsConfig, Part, Persist, QNetwork, QNetworkConfig, Saved, SquashedActor,
     SquashedActorConfig, StdKind, Step, Trainable, named_params, weights,
 };
-use brasa::ppo::{Ppo, PpoConfig, Surrogate};
+use brasa::ppo::{Ppo, PpoConfig, Surrogate, ValueLoss};
 use brasa::sac::{Sac, SacConfig};
 use brasa::td3::{Td3, Td3Config};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -206,7 +206,8 @@ fn a_large_batch_stays_in_the_cache_without_the_tape() {
         let [log_prob, value, advantage, returns] = columns.each_ref().map(LossData::Rows);
         let clip = LossData::Constant(0.2);
         let data = Data::new([log_prob, value, advantage, returns, weights(None), clip]).standardize(2, 4);
-        let loss = Surrogate { dual_clip: None, clip_range_vf: None, vf_coef: 0.5, ent_coef: 0.01 };
+        let vf_loss = ValueLoss::Clipped;
+        let loss = Surrogate { dual_clip: None, clip_range_vf: None, vf_loss, vf_coef: 0.5, ent_coef: 0.01 };
         let reports = trainable.learn(&forward, data, &loss, Step::new(1e-2, Some(0.5)), |_| true).reports;
         let after: Vec<f32> = named_params(trainable.module()).into_iter().flat_map(|param| param.values).collect();
         (after, std::array::from_fn::<f64, 6, _>(|i| reports.read(i)), forward.parts.into_inner())
