@@ -6,7 +6,7 @@ use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress, Value
 use brasa_kernels::LossData;
 use brasa_nn::{
     Changing, Data, EvaluatedActions, ParamsError, Persist, Recordable, Recordings, Reports, Saved, Step, Trainable,
-    Update, ValueNorm, check_memory, choice_weight, explained_variance, weights,
+    Update, ValueNorm, check_memory, choice_weight, mean_of, push_of_rollout, weights,
 };
 use brasa_number::{Number, RowLoss};
 use burn::module::Module;
@@ -135,18 +135,11 @@ impl<M: ActorCritic + Module> Learner for A2c<M> {
         metrics.push("train/learning_rate", learning_rate);
         metrics.push("train/n_updates", self.rollouts as f64);
         self.trainable.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
-        let std = self.trainable.plain().std();
-        metrics.push_when_read(move |metrics| {
-            let [value, returns] = critic.clone();
-            metrics.push_tensor("train/explained_variance", explained_variance(value, returns));
-            if let Some(std) = &std {
-                metrics.push_tensor("train/std", std.clone().mean());
-            }
-            let reports = Reports::join(reports.clone()).mean_dim(0);
-            for (i, name) in MEANS.into_iter().enumerate() {
-                metrics.push_tensor(name, reports.clone().slice([0..1, i + 1..i + 2]).reshape([1]));
-            }
+        metrics.push_from(vec![Reports::join(reports).flatten(0, 1)], |numbers| {
+            let (reports, _) = numbers[0].as_chunks::<4>();
+            MEANS.into_iter().zip(1..).map(|(name, place)| (name, mean_of(reports, place))).collect()
         });
+        push_of_rollout(&mut metrics, critic, self.trainable.plain().std());
         metrics
     }
 

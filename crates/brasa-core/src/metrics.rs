@@ -25,18 +25,23 @@ use crate::read_back::read_together;
 #[derive(Clone, Default)]
 pub struct Metrics {
     known: Vec<(&'static str, f64)>,
-    pending: Vec<(&'static str, Tensor<1>)>,
-    later: Vec<Arc<Add>>,
+    pending: Vec<Pending>,
 }
 
-/// Adds metrics.
-type Add = dyn Fn(&mut Metrics) + Send + Sync;
+/// Metrics of tensors on a device.
+#[derive(Clone)]
+struct Pending {
+    tensors: Vec<Tensor<1>>,
+    compute: Arc<Compute>,
+}
+
+/// Metrics from the numbers of each tensor.
+type Compute = dyn Fn(&[Vec<f32>]) -> Vec<(&'static str, f64)> + Send + Sync;
 
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { known, pending, later } = self;
-        let mut fields = f.debug_struct("Metrics");
-        fields.field("known", known).field("pending", pending).field("later", &later.len()).finish()
+        let Self { known, pending } = self;
+        f.debug_struct("Metrics").field("known", known).field("pending", &pending.len()).finish()
     }
 }
 
@@ -91,10 +96,13 @@ impl Metrics {
 
     /// Adds a tensor of one element that is still on the device.
     pub fn push_tensor(&mut self, name: &'static str, value: Tensor<1>) {
-        self.pending.push((name, value));
+        let only = |numbers: &[Vec<f32>]| numbers[0].first().map_or(f64::NAN, |value| f64::from(*value));
+        self.push_from(vec![value], move |numbers| vec![(name, only(numbers))]);
     }
 
-    /// Adds metrics that must be computed: `add` runs when they are read. The metrics of most updates are not read.
+    /// Adds metrics of tensors: `compute` runs on the host when they are read, with the numbers of each tensor.
+    ///
+    /// The metrics of most updates are not read. On a GPU, a mean of a few numbers takes several kernel launches, and the numbers themselves none.
     ///
     /// ```
     /// use brasa_core::Metrics;
@@ -102,12 +110,20 @@ impl Metrics {
     ///
     /// let values = Tensor::<1>::from_floats([1.0, 3.0], &brasa_device::open_named("cpu")?);
     /// let mut metrics = Metrics::default();
-    /// metrics.push_when_read(move |metrics| metrics.push_tensor("train/value", values.clone().mean()));
-    /// assert_eq!(metrics.read()?, [("train/value", 2.0)]);
+    /// metrics.push_from(vec![values], |numbers| {
+    ///     let values = &numbers[0];
+    ///     let largest = values.iter().copied().fold(f32::MIN, f32::max);
+    ///     vec![("train/value", f64::from(values.iter().sum::<f32>()) / 2.0), ("train/largest", f64::from(largest))]
+    /// });
+    /// assert_eq!(metrics.read()?, [("train/largest", 3.0), ("train/value", 2.0)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn push_when_read(&mut self, add: impl Fn(&mut Self) + Send + Sync + 'static) {
-        self.later.push(Arc::new(add));
+    pub fn push_from(
+        &mut self,
+        tensors: Vec<Tensor<1>>,
+        compute: impl Fn(&[Vec<f32>]) -> Vec<(&'static str, f64)> + Send + Sync + 'static,
+    ) {
+        self.pending.push(Pending { tensors, compute: Arc::new(compute) });
     }
 
     /// Waits for the device and reads everything at once, sorted by name.
@@ -122,21 +138,17 @@ impl Metrics {
     ///
     /// # Errors
     /// As [`Metrics::read`]; the other numbers are not checked.
-    pub fn read_with(mut self, other: Option<Tensor<1>>) -> Result<(MetricValues, Vec<f32>), MetricsError> {
-        for add in std::mem::take(&mut self.later) {
-            add(&mut self);
-        }
+    pub fn read_with(self, other: Option<Tensor<1>>) -> Result<(MetricValues, Vec<f32>), MetricsError> {
         let mut all = self.known;
-        let (names, mut tensors): (Vec<_>, Vec<_>) = self.pending.into_iter().unzip();
-        let has_other = other.is_some();
-        tensors.extend(other);
+        let tensors: Vec<_> = self.pending.iter().flat_map(|pending| pending.tensors.clone()).chain(other).collect();
         let mut numbers = Vec::new();
         if !tensors.is_empty() {
-            let mut data = read_together(tensors).map_err(MetricsError::Device)?;
-            numbers = data.pop_if(|_| has_other).unwrap_or_default();
-            for (name, data) in names.into_iter().zip(data) {
-                all.push((name, data.first().map_or(f64::NAN, |value| f64::from(*value))));
+            let mut data = read_together(tensors).map_err(MetricsError::Device)?.into_iter();
+            for Pending { tensors, compute } in &self.pending {
+                let own: Vec<_> = data.by_ref().take(tensors.len()).collect();
+                all.extend(compute(&own));
             }
+            numbers = data.next().unwrap_or_default();
         }
         if let Some((name, value)) = all.iter().find(|(_, value)| !value.is_finite()) {
             return Err(MetricsError::NotFinite { name, value: *value });

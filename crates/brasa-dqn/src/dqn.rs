@@ -197,11 +197,7 @@ impl<N: ActionValues + Module> Learner for Dqn<N> {
         metrics.push("train/n_updates", self.updates as f64);
         self.online.report_loss_scale(["train/loss_scale", "train/skipped_steps"], &mut metrics);
         metrics.push("rollout/exploration_rate", self.epsilon(progress));
-        let reports = learned.reports.clone();
-        metrics.push_when_read(move |metrics| {
-            reports.push_to(metrics, "train/loss", 0);
-            reports.push_to(metrics, "train/q", 1);
-        });
+        learned.reports.push_to(&mut metrics, |[loss, q]| [("train/loss", loss), ("train/q", q)]);
         self.learned = Some((learned, target));
         metrics
     }

@@ -1,5 +1,6 @@
 //! Statistics of advantages and of value targets.
 
+use brasa_core::Metrics;
 use brasa_kernels::HostTensor;
 use brasa_shards::{mean, shard};
 use burn::tensor::Tensor;
@@ -86,22 +87,57 @@ pub fn choice_weight(choice: Tensor<1>) -> Tensor<1> {
 ///
 /// ```
 /// use brasa_nn::explained_variance;
+///
+/// let target = [1.0, 2.0, 3.0];
+/// assert_eq!([target, [2.0; 3]].map(|value| explained_variance(&value, &target)), [1.0, 0.0]);
+/// ```
+pub fn explained_variance(value: &[f32], target: &[f32]) -> f64 {
+    let total = squares(target.iter().map(|target| f64::from(*target)));
+    if total == 0.0 {
+        return 0.0;
+    }
+    1.0 - squares(value.iter().zip(target).map(|(value, target)| f64::from(*target) - f64::from(*value))) / total
+}
+
+/// Adds what critic and policy of a rollout show: the explained variance of its values, and the mean deviation of actions if they have one.
+///
+/// # Shapes
+/// - `critic`: values and their targets, `[n_rows]` each
+/// - `std`: `[n_numbers]`, see [`brasa_core::ActorCritic::std`]
+///
+/// ```
+/// use brasa_core::Metrics;
+/// use brasa_nn::push_of_rollout;
 /// use burn::tensor::Tensor;
 ///
 /// let device = brasa_device::open_named("cpu")?;
-/// let of = |value: [f32; 3]| {
-///     let (value, target) = (Tensor::from_floats(value, &device), Tensor::from_floats([1.0, 2.0, 3.0], &device));
-///     explained_variance(value, target).into_scalar::<f32>()
-/// };
-/// assert_eq!([of([1.0, 2.0, 3.0]), of([2.0, 2.0, 2.0])], [1.0, 0.0]);
-/// # Ok::<(), brasa_device::DeviceError>(())
+/// let numbers = |numbers: [f32; 2]| Tensor::from_floats(numbers, &device);
+/// let mut metrics = Metrics::default();
+/// push_of_rollout(&mut metrics, [numbers([1.0, 3.0]), numbers([1.0, 3.0])], Some(numbers([0.25, 0.75])));
+/// assert_eq!(metrics.read()?, [("train/explained_variance", 1.0), ("train/std", 0.5)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn explained_variance(value: Tensor<1>, target: Tensor<1>) -> Tensor<1> {
-    let squares = |x: Tensor<1>| (x.clone() - x.mean()).square().sum();
-    let total = squares(target.clone());
-    let constant = total.clone().equal_scalar(0.0);
-    let share = squares(target - value) / (total + f32::MIN_POSITIVE);
-    (-share + 1.0).mask_fill(constant, 0.0)
+pub fn push_of_rollout(metrics: &mut Metrics, critic: [Tensor<1>; 2], std: Option<Tensor<1>>) {
+    metrics.push_from(critic.into_iter().chain(std).collect(), |numbers| {
+        let mut all = vec![("train/explained_variance", explained_variance(&numbers[0], &numbers[1]))];
+        all.extend(numbers.get(2).map(|std| ("train/std", mean_of(std.as_chunks::<1>().0, 0))));
+        all
+    });
+}
+
+/// The mean of a column of rows.
+///
+/// ```
+/// assert_eq!(brasa_nn::mean_of(&[[1.0, 5.0], [2.0, 6.0]], 1), 5.5);
+/// ```
+pub fn mean_of<const R: usize>(rows: &[[f32; R]], column: usize) -> f64 {
+    rows.iter().map(|row| f64::from(row[column])).sum::<f64>() / rows.len() as f64
+}
+
+/// The sum of the squared distances from the mean.
+fn squares(numbers: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
+    let mean = numbers.clone().sum::<f64>() / numbers.len() as f64;
+    numbers.map(|x| (x - mean) * (x - mean)).sum()
 }
 
 #[cfg(test)]
@@ -132,10 +168,10 @@ mod tests {
 
     #[test]
     fn explained_variance_of_good_bad_and_constant() {
-        let device = device();
-        let t = |x: [f32; 3]| Tensor::<1>::from_floats(x, &device);
-        assert_eq!(scalar(explained_variance(t([1.0, 2.0, 3.0]), t([1.0, 2.0, 3.0]))), 1.0);
-        assert_eq!(scalar(explained_variance(t([5.0, 5.0, 5.0]), t([1.0, 2.0, 3.0]))), 0.0);
-        assert_eq!(scalar(explained_variance(t([1.0, 2.0, 3.0]), t([4.0, 4.0, 4.0]))), 0.0);
+        assert_eq!(explained_variance(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0]), 1.0);
+        assert_eq!(explained_variance(&[5.0, 5.0, 5.0], &[1.0, 2.0, 3.0]), 0.0);
+        assert_eq!(explained_variance(&[1.0, 2.0, 3.0], &[4.1, 4.1, 4.1]), 0.0);
+        // The variance of the target is 2/3, of the error 2/9.
+        assert!((explained_variance(&[1.0, 1.0, 3.0], &[1.0, 2.0, 3.0]) - 2.0 / 3.0).abs() < 1e-12);
     }
 }

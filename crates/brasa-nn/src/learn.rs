@@ -2,7 +2,7 @@
 
 use brasa_core::{Metrics, Rows};
 use brasa_kernels::{
-    HostLossData, HostTensor, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel,
+    HostLossData, HostTensor, LossData, LossRows, RowLosses, Standardized, concat_rows, row_loss, row_loss_in_a_kernel,
     row_loss_on_host,
 };
 use brasa_number::RowLoss;
@@ -183,30 +183,37 @@ impl<const R: usize> Reports<R> {
         }
     }
 
-    /// Adds one of the means to metrics, as it would be in 32 bits.
+    /// Adds metrics of the means, which are in 32 bits.
     ///
     /// ```
     /// use brasa_core::Metrics;
     /// use brasa_nn::Reports;
     ///
     /// // The sum over two critics.
-    /// let (loss, mut metrics) = (Reports::Host([0.25]).times(2.0), Metrics::default());
-    /// loss.push_to(&mut metrics, "train/critic_loss", 0);
+    /// let (reports, mut metrics) = (Reports::Host([0.25]), Metrics::default());
+    /// reports.push_to(&mut metrics, |[loss]| [("train/critic_loss", 2.0 * loss)]);
     /// assert_eq!(metrics.read()?, [("train/critic_loss", 0.5)]);
     /// # Ok::<(), brasa_core::MetricsError>(())
     /// ```
-    ///
-    /// # Panics
-    /// If there are fewer.
-    pub fn push_to(&self, metrics: &mut Metrics, name: &'static str, place: usize) {
+    pub fn push_to<const N: usize>(
+        &self,
+        metrics: &mut Metrics,
+        named: impl Fn([f64; R]) -> [(&'static str, f64); N] + Send + Sync + 'static,
+    ) {
         match self {
-            Self::Host(numbers) => metrics.push(name, f64::from(numbers[place] as f32)),
-            Self::Device(_) => metrics.push_tensor(name, self.mean(place)),
+            Self::Host(numbers) => {
+                for (name, value) in named(numbers.map(|x| f64::from(x as f32))) {
+                    metrics.push(name, value);
+                }
+            }
+            Self::Device(means) => metrics.push_from(vec![(**means).clone().reshape([R])], move |numbers| {
+                named(std::array::from_fn(|i| f64::from(numbers[0][i]))).into()
+            }),
         }
     }
 
     /// All of them, times a factor.
-    pub fn times(&self, factor: f64) -> Self {
+    fn times(&self, factor: f64) -> Self {
         match self {
             Self::Host(own) => Self::Host(own.map(|x| x * factor)),
             Self::Device(own) => Self::Device(Box::new((**own).clone() * factor)),
@@ -222,7 +229,7 @@ impl<const R: usize> Reports<R> {
         if let Some(rows) = reports.iter().map(on_host).collect::<Option<Vec<_>>>() {
             return HostTensor::tensor(rows.concat(), [rows.len(), R]);
         }
-        Tensor::cat(reports.iter().map(Self::tensor).collect(), 0)
+        concat_rows(reports.iter().map(Self::tensor).collect())
     }
 
     /// Those of the parts so far, and these with the share of their rows.

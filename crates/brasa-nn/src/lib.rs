@@ -75,7 +75,7 @@ mod window_actor_critic;
 
 pub use action_head::{ActionHead, ActionHeadConfig, Heads};
 pub use actor_critic::{ActorCriticConfig, MlpActorCritic};
-pub use advantage::{choice_weight, explained_variance, normalize};
+pub use advantage::{choice_weight, explained_variance, mean_of, normalize, push_of_rollout};
 pub use bootstrap::bootstrapped;
 pub use boxed::{
     ActorCriticNetwork, ActorCriticRole, Boxed, CriticsNetwork, CriticsRole, DeterministicActorNetwork,

@@ -2,11 +2,11 @@
 
 use brasa_buffers::{Cut, Rollout};
 use brasa_core::env::named_rng;
-use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress, ValueScale};
+use brasa_core::{ActorCritic, Learner, Metrics, OnPolicyLearner, Progress, ValueScale, read_back};
 use brasa_kernels::LossData;
 use brasa_nn::{
     Changing, Data, EvaluatedActions, ParamsError, Persist, Recordable, Recordings, Reports, Saved, Step, Trainable,
-    Update, ValueNorm, check_memory, choice_weight, explained_variance, weights,
+    Update, ValueNorm, check_memory, choice_weight, mean_of, push_of_rollout, weights,
 };
 use brasa_number::{Number, RowLoss};
 use brasa_shards::mean;
@@ -214,11 +214,11 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
 
         let reports = Reports::join(reports);
         // As in Stable-Baselines3, the divergence is that of the last epoch.
-        let approx_kl =
-            move |reports: &Tensor<2>| reports.clone().slice([last_pass..reports.dims()[0], KL..KL + 1]).mean();
+        let approx_kl = move |reports: &[[f32; 6]]| mean_of(&reports[last_pass..], KL);
         if let Some(target) = self.config.adaptive_kl {
             // Waits for the device, once per update.
-            let kl = mean(vec![approx_kl(&reports).into_scalar::<f64>()])[0];
+            let numbers = read_back(reports.clone());
+            let kl = mean(vec![approx_kl(numbers.as_chunks().0)])[0];
             self.state.adaptive_rate = adapt(self.state.adaptive_rate, kl, target);
         }
         let mut metrics = Metrics::default();
@@ -229,20 +229,14 @@ impl<M: ActorCritic + Module> Learner for Ppo<M> {
         if let Some(clip) = self.config.clip_range_vf {
             metrics.push("train/clip_range_vf", clip);
         }
-        let std = self.trainable.plain().std();
-        metrics.push_when_read(move |metrics| {
-            let [value, returns] = critic.clone();
-            metrics.push_tensor("train/explained_variance", explained_variance(value, returns));
-            metrics.push_tensor("train/approx_kl", approx_kl(&reports));
-            if let Some(std) = &std {
-                metrics.push_tensor("train/std", std.clone().mean());
-            }
-            for (i, name) in MEANS.into_iter().enumerate() {
-                metrics.push_tensor(name, reports.clone().slice([0..reports.dims()[0], i + 1..i + 2]).mean());
-            }
-            let last = reports.dims()[0] - 1;
-            metrics.push_tensor("train/loss", reports.clone().slice([last..last + 1, 0..1]).reshape([1]));
+        metrics.push_from(vec![reports.flatten(0, 1)], move |numbers| {
+            let (reports, _) = numbers[0].as_chunks();
+            let mut all = vec![("train/approx_kl", approx_kl(reports))];
+            all.extend(MEANS.into_iter().zip(1..).map(|(name, place)| (name, mean_of(reports, place))));
+            all.extend(reports.last().map(|report| ("train/loss", f64::from(report[0]))));
+            all
         });
+        push_of_rollout(&mut metrics, critic, self.trainable.plain().std());
         metrics
     }
 

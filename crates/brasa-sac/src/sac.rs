@@ -172,16 +172,14 @@ where
         metrics.push("train/n_updates", self.updates as f64);
         self.critics.report_loss_scale(["train/critic_loss_scale", "train/critic_skipped_steps"], &mut metrics);
         self.actor.report_loss_scale(["train/actor_loss_scale", "train/actor_skipped_steps"], &mut metrics);
-        let (of_critics, n_groups) = (critics.reports.clone(), critics.n_groups as f64);
-        metrics.push_when_read(move |metrics| {
-            actor.push_to(metrics, "train/actor_loss", 0);
-            // The sum over critics.
-            of_critics.times(n_groups).push_to(metrics, "train/critic_loss", 0);
-            metrics.push_tensor("train/ent_coef", ent_coef.clone());
-            if let Some(loss) = &ent_coef_loss {
-                loss.push_to(metrics, "train/ent_coef_loss", 0);
-            }
-        });
+        actor.push_to(&mut metrics, |[loss, ..]| [("train/actor_loss", loss)]);
+        // The sum over critics.
+        let n_groups = critics.n_groups as f64;
+        critics.reports.push_to(&mut metrics, move |[loss]| [("train/critic_loss", n_groups * loss)]);
+        metrics.push_tensor("train/ent_coef", ent_coef);
+        if let Some(loss) = ent_coef_loss {
+            loss.push_to(&mut metrics, |[loss]| [("train/ent_coef_loss", loss)]);
+        }
         self.learned = Some((critics, target));
         metrics
     }

@@ -212,14 +212,11 @@ where
         metrics.push("train/n_updates", self.updates as f64);
         self.critics.report_loss_scale(["train/critic_loss_scale", "train/critic_skipped_steps"], &mut metrics);
         self.actor.report_loss_scale(["train/actor_loss_scale", "train/actor_skipped_steps"], &mut metrics);
-        let actor = self.actor_loss.clone();
-        metrics.push_when_read(move |metrics| {
-            // The sum over critics.
-            critics.times(n_groups).push_to(metrics, "train/critic_loss", 0);
-            if let Some(actor) = &actor {
-                actor.push_to(metrics, "train/actor_loss", 0);
-            }
-        });
+        // The sum over critics.
+        critics.push_to(&mut metrics, move |[loss]| [("train/critic_loss", n_groups * loss)]);
+        if let Some(actor) = &self.actor_loss {
+            actor.push_to(&mut metrics, |[loss]| [("train/actor_loss", loss)]);
+        }
         metrics
     }
 }
