@@ -1,11 +1,12 @@
 //! Environments of the host behind a device.
 
-use std::ops::Range;
 use std::time::{Duration, Instant};
+use std::vec::IntoIter;
 
 use brasa_device::runs_on_host;
 use brasa_env::wrappers::{EpisodeStats, RunningMoments};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, Space, StateTag, Truncations};
+use brasa_kernels::split;
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::{Array2, ArrayView2};
 
@@ -130,26 +131,28 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
         observed(&self.slabs)
     }
 
-    fn upload(&mut self, parts: Vec<f32>) -> Upload {
+    /// Uploads observations and then `n_columns` columns with a number per row.
+    fn upload(&mut self, parts: Vec<f32>, n_columns: usize) -> Upload {
         self.transfers.uploads += 1;
         if runs_on_host(&self.device) {
-            return Upload::Near { parts, device: self.device.clone() };
+            return Upload::Near { parts: parts.into_iter(), device: self.device.clone() };
         }
         let begin = Instant::now();
         let length = parts.len();
-        let uploaded = Tensor::from_data(TensorData::new(parts, [length]), &self.device);
+        let uploaded = Tensor::from_data(TensorData::new(parts, [1, length]), &self.device);
         self.transfer_time += begin.elapsed();
-        Upload::Far(uploaded)
+        let slabs = &self.slabs;
+        let columns = std::iter::repeat_n(slabs.reward.len(), n_columns);
+        let lengths = [&slabs.shared, &slabs.obs, &slabs.mask].map(|slab| slab.len()).into_iter().chain(columns);
+        let lengths: Vec<usize> = lengths.filter(|length| *length > 0).collect();
+        Upload::Far(split(uploaded, &lengths).into_iter())
     }
 
-    /// Assembles observations from the front of an upload; returns them and the number of values used.
-    fn unpack(&self, packed: &Upload) -> (O, usize) {
-        let mut end = 0;
+    /// Assembles observations from the next parts of an upload.
+    fn unpack(&self, packed: &mut Upload) -> O {
         let mut part = |slab: &Array2<f32>| {
             let (rows, columns) = slab.dim();
-            let from = end;
-            end += rows * columns;
-            (columns > 0).then(|| packed.part(from..end, [rows, columns]))
+            (columns > 0).then(|| packed.next([rows, columns]))
         };
         let parts = ObsParts {
             shared: part(&self.slabs.shared),
@@ -158,13 +161,13 @@ impl<B: EnvBatch, O: ObsForm> HostEnv<B, O> {
             n_agents: self.batch.n_agents(),
             actions_per_flag: self.batch.spec().actions_per_flag(),
         };
-        ((self.assemble)(parts), end)
+        (self.assemble)(parts)
     }
 
     fn upload_obs(&mut self) -> O {
         let parts = self.observed().copied().collect();
-        let packed = self.upload(parts);
-        self.unpack(&packed).0
+        let mut packed = self.upload(parts, 0);
+        self.unpack(&mut packed)
     }
 
     /// Takes one step in every environment and checks the results; whether an episode ended.
@@ -272,19 +275,19 @@ impl<B: EnvBatch, O: ObsForm> VecEnv for HostEnv<B, O> {
             parts.copied().collect::<Vec<f32>>()
         });
 
-        let packed = self.upload(parts);
-        let (obs, end) = self.unpack(&packed);
+        let mut packed = self.upload(parts, 3 + usize::from(has_elapsed));
+        let obs = self.unpack(&mut packed);
         let successor = match successors {
             Some(parts) => {
-                let packed = self.upload(parts);
-                Successor::Rows(self.unpack(&packed).0)
+                let mut packed = self.upload(parts, 0);
+                Successor::Rows(self.unpack(&mut packed))
             }
             None if any_episode_end => Successor::Terminal,
             None => Successor::Same,
         };
-        let part = |i: usize| packed.part(end + i * rows..end + (i + 1) * rows, [rows]);
-        let elapsed = has_elapsed.then(|| part(3));
-        Ok(StepBatch { obs, successor, reward: part(0), terminated: part(1), truncated: part(2), elapsed })
+        let [reward, terminated, truncated] = std::array::from_fn(|_| packed.next([rows]));
+        let elapsed = has_elapsed.then(|| packed.next([rows]));
+        Ok(StepBatch { obs, successor, reward, terminated, truncated, elapsed })
     }
 
     fn on_host(&mut self) -> Option<&mut dyn HostStepper<Obs = O, Action = Tensor<2>>> {
@@ -376,20 +379,22 @@ impl<B: EnvBatch, O: ObsForm> HostStepper for HostEnv<B, O> {
     }
 }
 
-/// Numbers of several tensors.
-#[allow(clippy::large_enum_variant, reason = "one value at a time, on the stack")]
+/// Numbers of several tensors, one after the other.
 enum Upload {
     /// In the memory of the CPU, which computes: each tensor gets a copy of its part.
-    Near { parts: Vec<f32>, device: Device },
+    Near { parts: IntoIter<f32>, device: Device },
     /// On another device, by one transfer.
-    Far(Tensor<1>),
+    Far(IntoIter<Tensor<2>>),
 }
 
 impl Upload {
-    fn part<const D: usize>(&self, range: Range<usize>, dims: [usize; D]) -> Tensor<D> {
+    fn next<const D: usize>(&mut self, dims: [usize; D]) -> Tensor<D> {
         match self {
-            Self::Near { parts, device } => Tensor::from_data(TensorData::new(parts[range].to_vec(), dims), device),
-            Self::Far(tensor) => tensor.clone().slice(range).reshape(dims),
+            Self::Near { parts, device } => {
+                let n = dims.iter().product();
+                Tensor::from_data(TensorData::new(parts.by_ref().take(n).collect(), dims), &*device)
+            }
+            Self::Far(parts) => parts.next().expect("a part for every tensor").reshape(dims),
         }
     }
 }
@@ -407,4 +412,38 @@ const TAG: StateTag = StateTag::new("host-env", 1);
 
 fn observed(slabs: &BatchSlabs) -> impl Iterator<Item = &f32> {
     slabs.shared.iter().chain(&slabs.obs).chain(&slabs.mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brasa_env::EnvVec;
+    use brasa_env::wrappers::TimeLimit;
+    use shown::Walk;
+
+    #[allow(dead_code, reason = "examples of the documentation have more environments")]
+    mod shown {
+        include!("../tests/shown/envs.inc");
+    }
+
+    #[test]
+    fn every_part_of_an_upload_is_where_it_belongs() {
+        let device = brasa_test::device();
+        let walks = TimeLimit::new(EnvVec::new(0..2, |_| Walk(0.0)).expect("two walks"), 3).expect("above 0");
+        let mut env = HostEnv::new(walks, &device);
+        let obs = env.reset(7).expect("it starts");
+        assert_eq!((obs.values.dims(), read_back(obs.values)), ([2, 1], vec![3.0, 3.0]));
+        let mut step = || VecEnv::step(&mut env, Tensor::from_floats([[0.0], [1.0]], &device)).expect("it steps");
+        assert_eq!(read_back(step().obs.values), [2.0, 4.0]);
+        assert_eq!(read_back(step().obs.values), [1.0, 5.0]);
+        // The first walk reaches its goal, the second one runs out of time.
+        let last = step();
+        assert_eq!(read_back(last.obs.values), [3.0, 3.0]);
+        assert_eq!(
+            [last.reward, last.terminated, last.truncated].map(read_back),
+            [[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]]
+        );
+        let Successor::Rows(before_reset) = last.successor else { panic!("an episode was truncated") };
+        assert_eq!(read_back(before_reset.values), [0.0, 6.0]);
+    }
 }
