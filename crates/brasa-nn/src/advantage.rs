@@ -91,7 +91,11 @@ pub fn choice_weight(choice: Tensor<1>) -> Tensor<1> {
 /// let target = [1.0, 2.0, 3.0];
 /// assert_eq!([target, [2.0; 3]].map(|value| explained_variance(&value, &target)), [1.0, 0.0]);
 /// ```
+///
+/// # Panics
+/// If their numbers of rows differ.
 pub fn explained_variance(value: &[f32], target: &[f32]) -> f64 {
+    assert_eq!(value.len(), target.len(), "a target for every value");
     let total = squares(target.iter().map(|target| f64::from(*target)));
     if total == 0.0 {
         return 0.0;
