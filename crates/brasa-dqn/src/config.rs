@@ -39,7 +39,7 @@ pub struct DqnConfig {
     /// Whether values are those of returns that are compressed (Pohlen et al. 2018), which R2D2 uses in place of clipped rewards. Default off. See
     /// [`rescaled`](crate::rescaled).
     pub rescale: bool,
-    /// The loss of an error. Default Huber's, which large errors move less.
+    /// The loss of an error. Default Huber's, whose gradient is limited.
     pub loss: DqnLoss,
     /// Step size of the optimizer. Default 1e-4.
     pub learning_rate: Schedule,
