@@ -6,7 +6,7 @@ use std::vec::IntoIter;
 use brasa_core::env::Space;
 use brasa_core::{Obs, Rows, Shared, TeamObs, read_all};
 use brasa_device::runs_on_host;
-use brasa_kernels::{Assignment, HostTensor, assign_rows, select_rows};
+use brasa_kernels::{Assignment, HostTensor, assign_rows, elementwise, select_rows};
 use burn::tensor::{Bool, DType, Device, FloatDType, Int, IntDType, Tensor, TensorData, Transaction, f16};
 use serde::{Deserialize, Serialize};
 
@@ -229,8 +229,11 @@ impl Packed {
             Precision::F32 => Values::Floats(rows),
             Precision::F16 => Values::Floats(rows.clamp(-F16_MAX, F16_MAX).cast(FloatDType::F16)),
             Precision::U8 { low, high } => {
-                let codes = (rows - low) * (255.0 / (high - low));
-                Values::Codes(codes.clamp(0.0, 255.0).round().cast(IntDType::U8))
+                let [codes] = elementwise(rows.dims(), |formulas| {
+                    let code = (formulas.read(&rows) - f64::from(low)) * f64::from(255.0 / (high - low));
+                    [vec![(code.clamp(0.0, 255.0) + 0.5).floor()]]
+                });
+                Values::Codes(codes.cast(IntDType::U8))
             }
         };
         Self { values, precision }
@@ -241,7 +244,11 @@ impl Packed {
         match (self.values, self.precision) {
             (Values::Floats(rows), _) => rows.cast(FloatDType::F32),
             (Values::Codes(codes), Precision::U8 { low, high }) => {
-                codes.cast(FloatDType::F32) * ((high - low) / 255.0) + low
+                let codes = codes.cast(FloatDType::F32);
+                let [rows] = elementwise(codes.dims(), |formulas| {
+                    [vec![formulas.read(&codes) * f64::from((high - low) / 255.0) + f64::from(low)]]
+                });
+                rows
             }
             (Values::Codes(_), _) => unreachable!("codes are made with a range"),
         }

@@ -4,7 +4,7 @@ use brasa_core::export::ExportedPolicy;
 use brasa_core::{
     ActionValues, Explore, NetworkSizes, NoiseDistribution, NoiseSpec, Policy, PolicyState, RandomWarmup,
 };
-use brasa_kernels::elementwise;
+use brasa_kernels::{HostTensor, elementwise};
 use burn::tensor::Tensor;
 
 /// Takes the action with the highest value, and with probability `epsilon` a random legal action.
@@ -43,6 +43,16 @@ impl<N: ActionValues> EpsilonGreedy<N> {
         Self { network, epsilon: 0.0 }
     }
 
+    /// `false` if no row takes a random action, where the host knows it without waiting. A measurement counts what a GPU would do, which does
+    /// not know it.
+    fn may_explore(&self, noise: &Tensor<2>) -> bool {
+        let width = noise.dims()[1];
+        if brasa_device::is_measured() {
+            return true;
+        }
+        HostTensor::of(noise).is_none_or(|numbers| numbers.iter().step_by(width).any(|x| *x < self.epsilon as f32))
+    }
+
     /// The columns of noise after the first.
     fn random_action_noise(&self, noise: Tensor<2>) -> Tensor<2> {
         let [n_rows, width] = noise.dims();
@@ -72,7 +82,10 @@ impl<N: ActionValues> Policy for EpsilonGreedy<N> {
     }
 
     fn act_from(&self, obs: N::Obs, state: &mut PolicyState, explore: Explore) -> (Tensor<2>, ()) {
-        let Explore::Sample(noise) = explore else { return (self.network.best_from(obs, state).0, ()) };
+        let noise = match explore {
+            Explore::Sample(noise) if self.may_explore(&noise) => noise,
+            _ => return (self.network.best_from(obs, state).0, ()),
+        };
         let any = self.network.random_action(&obs, self.random_action_noise(noise.clone()));
         let best = self.network.best_from(obs, state).0;
         let [action] = elementwise([noise.dims()[0], 1], |formulas| {
@@ -156,5 +169,25 @@ mod tests {
         let noise = draw_noise(policy.noise(), n_rows, rng, &device);
         near(shares(policy.random_action(obs([1.0, 0.0, 1.0]), noise)), [0.5, 0.0, 0.5]);
         near(shares(policy.act(obs([0.0, 0.0, 1.0]), Explore::Greedy).0), [0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn rows_explore_where_their_noise_is_below_epsilon() {
+        let device = brasa_test::device();
+        let policy = EpsilonGreedy { network: Identity, epsilon: 0.3 };
+        // The best action is 0, the random one 2.
+        let act = |noise: [f32; 2]| {
+            let obs = Obs::new(Tensor::from_floats([[3.0, 2.0, 1.0]; 2], &device));
+            let noise = noise.map(|noise| [noise, 0.1, 0.2, 0.9]);
+            let actions = || policy.act(obs.clone(), Explore::Sample(Tensor::from_floats(noise, &device))).0;
+            // A measurement computes the random actions in any case.
+            let (measured, _) = brasa_device::measure(actions);
+            let read = |actions: Tensor<2>| actions.into_data().iter::<f32>().collect::<Vec<_>>();
+            assert_eq!(read(actions()), read(measured.clone()));
+            read(measured)
+        };
+        assert_eq!(act([0.3, 0.9]), [0.0, 0.0]);
+        assert_eq!(act([0.29, 0.9]), [2.0, 0.0]);
+        assert_eq!(act([0.0, 0.1]), [2.0, 2.0]);
     }
 }

@@ -4,6 +4,8 @@
 
 use burn::tensor::Tensor;
 
+use crate::HostTensor;
+
 /// Rows that replace rows of a matrix.
 ///
 /// ```
@@ -51,6 +53,16 @@ pub fn assign_rows(parts: Vec<Assignment<'_>>) {
             && let (Some(matrix), Some(rows)) = (crate::cube::on_device(matrix), crate::cube::on_device(&rows))
         {
             together.push((matrix, first as u32, rows));
+            continue;
+        }
+        if !(matrix.is_autodiff() || rows.is_autodiff())
+            && let Some(numbers) = HostTensor::of(&rows)
+            && HostTensor::of(matrix).is_some()
+        {
+            // The handle of the rows takes the place of the matrix meanwhile.
+            let all = std::mem::replace(matrix, rows);
+            let place = first * width..(first + n_rows) * width;
+            *matrix = HostTensor::changed(all, |all| all[place].copy_from_slice(&numbers));
             continue;
         }
         matrix.inplace(|matrix| matrix.slice_assign(first..first + n_rows, rows));

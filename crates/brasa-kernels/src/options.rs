@@ -21,7 +21,6 @@ use burn::tensor::Tensor;
 
 #[cfg(feature = "flex")]
 use crate::node::node;
-#[cfg(any(test, feature = "cuda", feature = "wgpu"))]
 use crate::{RowInputs, row_rule};
 
 /// One output per row of parallel layers: `y = x W_c + b_c` with `c` the column of the row.
@@ -165,7 +164,6 @@ impl RowRule<1, 0, 1, 1> for Taken {
 
 /// The first column with the greatest number that the data, 0 or 1, allow, and this number.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(any(feature = "cuda", feature = "wgpu")), allow(dead_code, reason = "for GPUs, and for tests"))]
 struct Greatest;
 
 impl RowRule<1, 0, 2, 2> for Greatest {
@@ -238,7 +236,7 @@ pub fn smallest_of(estimates: Tensor<2>) -> Tensor<1> {
     estimates.min_dim(0).squeeze_dim(0)
 }
 
-/// The same as [`best_output`] on computed outputs.
+/// The same as [`best_output`] on computed outputs. An output that is not a number is the largest.
 ///
 /// # Shapes
 /// - `outputs`: `[n, n_rows, outputs]`
@@ -265,23 +263,12 @@ pub fn best_of(outputs: Tensor<3>, mask: Option<Tensor<3>>) -> (Tensor<2>, Tenso
     let mask = mask.map(|mask| {
         let flags = mask.dims()[2];
         let span = width / flags;
-        mask.unsqueeze_dim::<4>(3).expand([n, n_rows, flags, span]).reshape([n, n_rows, width])
+        let mask = plain_side(mask).unsqueeze_dim::<4>(3).expand([n, n_rows, flags, span]);
+        mask.reshape([n * n_rows, width])
     });
-    #[cfg(any(feature = "cuda", feature = "wgpu"))]
-    if crate::cube::runs_on(&outputs) {
-        let [outputs, mask] = [Some(outputs), mask].map(|rows| rows.map(|rows| rows.reshape([n * n_rows, width])));
-        let outputs = outputs.expect("there are outputs");
-        let rows = RowInputs { results: [&outputs], data: mask.as_ref(), taken: None };
-        let ([], best) = row_rule(Greatest, &rows);
-        return best.map(|numbers| numbers.reshape([n, n_rows])).into();
-    }
-    let masked = match mask {
-        Some(mask) => outputs.clone().mask_fill(mask.equal_scalar(0.0), f32::NEG_INFINITY),
-        None => outputs.clone(),
-    };
-    let index = masked.argmax(2);
-    let value = outputs.gather(2, index.clone()).squeeze_dim(2);
-    (index.float().squeeze_dim(2), value)
+    let outputs = plain_side(outputs).reshape([n * n_rows, width]);
+    let ([], best) = row_rule(Greatest, &RowInputs { results: [&outputs], data: mask.as_ref(), taken: None });
+    best.map(|numbers| numbers.reshape([n, n_rows])).into()
 }
 
 fn plain_side<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
@@ -460,6 +447,17 @@ mod tests {
         let plain = |tensor: Tensor<1>| values(if tensor.is_autodiff() { tensor.inner() } else { tensor });
         assert_eq!(plain(best), values(masked.clone().argmax(1).squeeze_dim::<1>(1).float()));
         assert_eq!(plain(value), values(masked.max_dim(1).squeeze_dim::<1>(1)));
+    }
+
+    #[test]
+    fn what_is_not_a_number_shows() {
+        let device = brasa_test::device();
+        let outputs = Tensor::<3>::from_floats([[[1.0, f32::NAN, 3.0], [f32::NAN, 2.0, 5.0]]], &device);
+        let mask = Tensor::<3>::from_floats([[[1.0, 1.0, 1.0], [0.0, 1.0, 0.0]]], &device);
+        let (index, value) = best_of(outputs, Some(mask));
+        assert_eq!(values(index), [1.0, 1.0]);
+        let value = values(value);
+        assert!(value[0].is_nan() && value[1] == 2.0, "{value:?}");
     }
 
     #[test]

@@ -247,8 +247,7 @@ impl StackedLinear {
         if runs_on_host(&x.device()) {
             return best_output(x, self.weight.val(), self.bias.val(), mask);
         }
-        let outputs = self.forward(x, None);
-        best_of(if outputs.is_autodiff() { outputs.inner() } else { outputs }, mask)
+        best_of(self.forward(x, None), mask)
     }
 
     /// This layer minus the mean over the outputs of `other`, without computing them: the mean of linear outputs is the

@@ -4,7 +4,7 @@ use brasa_core::analytic::ByResults;
 use brasa_core::env::Space;
 use brasa_core::export::{ExportedPolicy, Output};
 use brasa_core::{ActionValues, Obs};
-use brasa_kernels::{HostMlp, HostTensor, best_of, reused};
+use brasa_kernels::{HostMlp, HostTensor, reused};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand::Rng;
@@ -192,17 +192,6 @@ impl ActionValues for QNetwork {
 
     fn action_mask(&self, obs: &Obs) -> Option<Tensor<2>> {
         obs.mask.clone()
-    }
-
-    fn best(&self, obs: Obs) -> (Tensor<2>, Tensor<1>) {
-        let mask = obs.mask.clone();
-        let values = self.values(obs);
-        let n_rows = values.dims()[0];
-        let (choice, value) = best_of(
-            if values.is_autodiff() { values.inner() } else { values }.unsqueeze(),
-            mask.map(|mask| mask.unsqueeze()),
-        );
-        (choice.reshape([n_rows, 1]), value.reshape([n_rows]))
     }
 
     fn gradient(&self, obs: &Obs, action: &Tensor<2>, by: &mut ByResults<'_, 1>) -> Option<Vec<f32>> {
