@@ -446,6 +446,9 @@ mod tests {
         let pixels: Vec<f32> = (0..256).map(|i| i as f32).collect();
         assert_eq!(there_and_back(&pixels, Precision::U8 { low: 0.0, high: 255.0 }), pixels);
         assert_eq!(there_and_back(&[0.0, 1.0], Precision::FLAGS), [0.0, 1.0]);
+        // Halves are rounded up, and numbers outside of the range are clipped.
+        let others = there_and_back(&[0.5, 2.5, 254.5, 254.6, -3.0, 300.0], Precision::BYTES);
+        assert_eq!(others, [1.0, 3.0, 255.0, 255.0, 0.0, 255.0]);
         let codes: Vec<f32> = (0..=2048).map(|i| i as f32).collect();
         assert_eq!(there_and_back(&codes, Precision::F16), codes);
         assert_eq!(there_and_back(&[1e30, -1e30], Precision::F16), [65504.0, -65504.0]);

@@ -43,13 +43,13 @@ impl<N: ActionValues> EpsilonGreedy<N> {
         Self { network, epsilon: 0.0 }
     }
 
-    /// `false` if no row takes a random action, where the host knows it without waiting. A measurement counts what a GPU would do, which does
-    /// not know it.
+    /// `false` if the noise is in the memory of the CPU and no row takes a random action. A measurement counts what a GPU needs, which computes
+    /// random actions in any case.
     fn may_explore(&self, noise: &Tensor<2>) -> bool {
-        let width = noise.dims()[1];
         if brasa_device::is_measured() {
             return true;
         }
+        let width = noise.dims()[1];
         HostTensor::of(noise).is_none_or(|numbers| numbers.iter().step_by(width).any(|x| *x < self.epsilon as f32))
     }
 

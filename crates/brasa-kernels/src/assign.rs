@@ -45,17 +45,18 @@ pub fn assign_rows(parts: Vec<Assignment<'_>>) {
         let ([n, width], [n_rows, own_width]) = (matrix.dims(), rows.dims());
         assert_eq!(own_width, width, "rows as wide as their matrix");
         assert!(first + n_rows <= n, "{n_rows} rows from {first} on, of {n}");
+        let is_plain = !(matrix.is_autodiff() || rows.is_autodiff());
         #[cfg(any(feature = "cuda", feature = "wgpu"))]
         if n_rows * width > 0
             && n * width <= u32::MAX as usize
-            && !(matrix.is_autodiff() || rows.is_autodiff())
+            && is_plain
             && matrix.can_mut()
             && let (Some(matrix), Some(rows)) = (crate::cube::on_device(matrix), crate::cube::on_device(&rows))
         {
             together.push((matrix, first as u32, rows));
             continue;
         }
-        if !(matrix.is_autodiff() || rows.is_autodiff())
+        if is_plain
             && let Some(numbers) = HostTensor::of(&rows)
             && HostTensor::of(matrix).is_some()
         {
