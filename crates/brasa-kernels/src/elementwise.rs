@@ -364,8 +364,13 @@ pub(crate) fn recorded(
     shape: [usize; 2],
     record: impl for<'a> FnOnce(&'a Formulas) -> Vec<Vec<Value<'a>>>,
 ) -> Recorded {
-    let formulas =
-        Formulas { shape, inputs: RefCell::default(), numbers: RefCell::default(), nodes: RefCell::default() };
+    let formulas = Formulas {
+        shape,
+        inputs: RefCell::default(),
+        numbers: RefCell::default(),
+        // Most formulas have fewer nodes.
+        nodes: RefCell::new(Vec::with_capacity(16)),
+    };
     let outputs = record(&formulas).into_iter().map(|values| {
         assert!(!values.is_empty(), "a value in every output");
         values.iter().map(|value| value.index()).collect()

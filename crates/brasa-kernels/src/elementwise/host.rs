@@ -23,6 +23,7 @@ struct Run {
 }
 
 /// The elements of a tile, row by row.
+#[derive(Default)]
 struct Places {
     /// The number of the first one.
     start: usize,
@@ -45,8 +46,15 @@ impl Places {
 }
 
 thread_local! {
-    /// The values of a tile; kept between runs.
-    static VALUES: Cell<Vec<Tile>> = const { Cell::new(Vec::new()) };
+    static SCRATCH: Cell<Scratch> = Cell::default();
+}
+
+/// What a run computes with; kept between runs.
+#[derive(Default)]
+struct Scratch {
+    /// The tile of each node.
+    values: Vec<Tile>,
+    places: Places,
 }
 
 /// The outputs, row by row. No extent is 0.
@@ -59,7 +67,7 @@ pub(super) fn run(
     let n = n_rows * width;
     let inputs: Vec<&[f32]> = inputs.iter().map(|input| &**input).collect();
     let mut outputs: Vec<Vec<f32>> = program.outputs.iter().map(|values| vec![0.0; n * values.len()]).collect();
-    with_scratch(&VALUES, |values| {
+    with_scratch(&SCRATCH, |Scratch { values, places }| {
         values.clear();
         values.resize(program.nodes.len(), [0.0; LANES]);
         for (node, tile) in program.nodes.iter().zip(&mut *values) {
@@ -69,15 +77,14 @@ pub(super) fn run(
                 _ => {}
             }
         }
-        let mut places = Places { start: 0, len: 0, runs: Vec::with_capacity(LANES) };
         for start in (0..n).step_by(LANES) {
             places.set(start, LANES.min(n - start), width);
             for (i, node) in program.nodes.iter().enumerate() {
                 let (before, rest) = values.split_at_mut(i);
-                compute(node, before, &mut rest[0], &inputs, &places, [n_rows, width]);
+                compute(node, before, &mut rest[0], &inputs, places, [n_rows, width]);
             }
             for (output, values_of) in outputs.iter_mut().zip(&program.outputs) {
-                store(output, values_of, values, &places, width);
+                store(output, values_of, values, places, width);
             }
         }
     });
