@@ -1,13 +1,13 @@
-//! Steps per second of CartPole-v1 with random actions in one thread, as one line of JSON.
+//! Steps per second of CartPole-v1 with random actions, as one line of JSON.
 //!
-//!     cargo run --release -p brasa-classic --example cart_pole_steps -- N_ENVS SECONDS
+//!     cargo run --release -p brasa-classic --example cart_pole_steps -- N_ENVS SECONDS [N_THREADS]
 //!
 //! `benches/peers/envpool_steps.py` and `benches/peers/pufferlib_steps.py` do the same with other libraries.
 
 use std::time::{Duration, Instant};
 
 use brasa_classic::Classic;
-use brasa_env::{BatchSlabs, EnvBatch, named_rng, random_actions};
+use brasa_env::{BatchSlabs, EnvBatch, Executor, execute, named_rng, random_actions};
 use ndarray::Array2;
 
 /// Sets of actions, used in turns: to draw one takes as long as a step.
@@ -15,11 +15,12 @@ const N_ACTIONS: usize = 64;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [n_envs, seconds] = &arguments[..] else {
-        return Err("usage: cart_pole_steps N_ENVS SECONDS".into());
+    let (n_envs, seconds, n_threads): (usize, f64, usize) = match &arguments[..] {
+        [n_envs, seconds] => (n_envs.parse()?, seconds.parse()?, 1),
+        [n_envs, seconds, n_threads] => (n_envs.parse()?, seconds.parse()?, n_threads.parse()?),
+        _ => return Err("usage: cart_pole_steps N_ENVS SECONDS [N_THREADS]".into()),
     };
-    let (n_envs, seconds): (usize, f64) = (n_envs.parse()?, seconds.parse()?);
-    let mut envs = Classic::cart_pole().batch(0..n_envs)?;
+    let (mut envs, _) = execute(Executor::Threads(n_threads), n_envs, |envs| Classic::cart_pole().batch(envs))?;
     let mut slabs = BatchSlabs::new(envs.spec());
     let mut rng = named_rng(0, "actions", 0);
     let mut actions = vec![Array2::zeros((n_envs, envs.spec().action.width())); N_ACTIONS];

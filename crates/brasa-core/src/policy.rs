@@ -558,8 +558,8 @@ impl<N: ActionValues> Policy for Greedy<N> {
 /// The legal column with the largest number, `[n_rows, 1]`, the first one if numbers are equal; and that number, `[n_rows]`.
 fn best_of(values: Tensor<2>, legal: Option<Tensor<2>>) -> (Tensor<2>, Tensor<1>) {
     let n_rows = values.dims()[0];
-    let (choice, value) = brasa_kernels::best_of(values.unsqueeze(), legal.map(Tensor::unsqueeze));
-    (choice.reshape([n_rows, 1]), value.squeeze_dim(0))
+    let (choice, value) = brasa_kernels::best_of_rows(values, legal);
+    (choice.reshape([n_rows, 1]), value)
 }
 
 /// Values stored with an action of an [`ActorCritic`].

@@ -36,7 +36,6 @@ impl Smoothing {
     /// The smoothed rewards, `[n_rows]`, of a step with `reward`. Every row goes on until [`Smoothing::end`] says otherwise.
     pub(crate) fn apply(&mut self, reward: Tensor<1>) -> Tensor<1> {
         let n_rows = reward.dims()[0];
-        let reward = reward.reshape([n_rows, 1]);
         let [past] = elementwise([n_rows, 1], |formulas| {
             let (now, past) = (formulas.read(&reward), formulas.matrix(&self.past));
             let smoothed = now + past.column(1) * (past.column(0) - now);
@@ -49,10 +48,9 @@ impl Smoothing {
     /// Rows whose episode has ended, `[n_rows]` flags, have no past.
     pub(crate) fn end(&mut self, ended: &Tensor<1>) {
         let n_rows = ended.dims()[0];
-        let ended = ended.clone().reshape([n_rows, 1]);
         let [past] = elementwise([n_rows, 1], |formulas| {
             let past = formulas.matrix(&self.past);
-            [vec![past.column(0), formulas.read(&ended).select(0.0, past.column(1))]]
+            [vec![past.column(0), formulas.read(ended).select(0.0, past.column(1))]]
         });
         self.past = past;
     }

@@ -302,11 +302,9 @@ impl<D: TensorDynamics, O: ObsForm> TensorEnv<D, O> {
         info: Option<&Tensor<2>>,
         terminated: &Tensor<1>,
     ) -> [Tensor<2>; 4] {
-        let n_envs = self.spec.n_envs;
-        let terminated = terminated.clone().reshape([n_envs, 1]);
-        elementwise([n_envs, 1], |formulas| {
+        elementwise([self.spec.n_envs, 1], |formulas| {
             let counted = self.counting(formulas, running, reward, info);
-            let terminated = formulas.read(&terminated);
+            let terminated = formulas.read(terminated);
             let truncated = match self.time_limit {
                 Some(limit) => terminated.select(0.0, counted[0].greater(f64::from(limit) - 0.5)),
                 None => formulas.constant(0.0),

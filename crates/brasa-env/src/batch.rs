@@ -1,6 +1,6 @@
 //! A batch of environments that step together and write into the caller's memory.
 
-use ndarray::{Array1, Array2, ArrayRef1, ArrayView2};
+use ndarray::{Array, Array1, Array2, ArrayRef1, ArrayView2, Dimension};
 use serde::{Deserialize, Serialize};
 
 use crate::wrappers::RunningMoments;
@@ -217,6 +217,11 @@ impl BatchSlabs {
             }
         }
     }
+}
+
+/// The numbers of a slab, row by row.
+pub(crate) fn slab<T, D: Dimension>(slab: &mut Array<T, D>) -> &mut [T] {
+    slab.as_slice_mut().expect("slabs are in standard layout")
 }
 
 /// At most 64 flags as the bits of a number.

@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brasa_number::Double;
-use ndarray::{Array, Array2, ArrayView2, Dimension, aview1};
+use ndarray::{Array2, ArrayView2, aview1};
 use rand::RngExt;
 
+use crate::batch::slab;
 use crate::env_vec::tag;
 use crate::members::{Saved, panic_message};
 use crate::starts::{EPISODES, first_numbers};
@@ -285,11 +286,6 @@ fn go_on(envs: Range<usize>, out: &mut BatchSlabs) {
     let width = out.obs.ncols();
     let numbers = envs.start * width..envs.end * width;
     slab(&mut out.obs)[numbers.clone()].copy_from_slice(&slab(&mut out.next_obs)[numbers]);
-}
-
-/// The numbers of a slab.
-fn slab<T, D: Dimension>(slab: &mut Array<T, D>) -> &mut [T] {
-    slab.as_slice_mut().expect("slabs are in standard layout")
 }
 
 /// The rows of a slab.

@@ -7,8 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::{Duration, Instant};
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut, ArrayViewMut1, ArrayViewMut2, Axis, RemoveAxis, s};
+use ndarray::{ArrayView2, s};
 
+use crate::batch::slab;
 use crate::members::panic_message;
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, Episode, InvalidField, StateTag};
 
@@ -57,6 +58,8 @@ struct Work<B> {
     /// Borrowed from the caller, which waits in [`Threaded::run`].
     data: Option<Data<'static>>,
     result: Result<(), EnvError>,
+    /// Threads that wait on the condition variable: without one, a notification is not worth a call of the system.
+    n_waiting: usize,
 }
 
 /// The next task of a worker.
@@ -79,7 +82,7 @@ impl<B: EnvBatch> Work<B> {
             };
             // Each thread copies its own results, which are in the memory of its core.
             if let Some(part) = part {
-                part.collect(&self.slabs, self.order);
+                part.collect(&mut self.slabs, self.order);
             }
             result
         });
@@ -100,13 +103,30 @@ impl<B> Chunk<B> {
     /// Looks for a while until there is an order, or none.
     fn look_for(&self, is_busy: bool) {
         let begin = Instant::now();
-        while self.is_busy.load(Ordering::Acquire) != is_busy && begin.elapsed() < self.patience {
+        let mut looks = (1..).take_while(|_| self.is_busy.load(Ordering::Acquire) != is_busy);
+        // To read the clock takes longer than to look.
+        while looks.next().is_some_and(|n| n % 32 != 1 || begin.elapsed() < self.patience) {
             std::hint::spin_loop();
         }
     }
 
     fn wait_while(&self, mut condition: impl FnMut(&Work<B>) -> bool) -> MutexGuard<'_, Work<B>> {
-        self.changed.wait_while(self.lock(), |work| condition(work)).unwrap_or_else(PoisonError::into_inner)
+        let mut work = self.lock();
+        while condition(&work) {
+            work.n_waiting += 1;
+            work = self.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+            work.n_waiting -= 1;
+        }
+        work
+    }
+
+    /// Unlocks the work after a change, and wakes a thread that waits for it.
+    fn release(&self, work: MutexGuard<'_, Work<B>>) {
+        let is_awaited = work.n_waiting > 0;
+        drop(work);
+        if is_awaited {
+            self.changed.notify_one();
+        }
     }
 }
 
@@ -136,7 +156,7 @@ impl<B: EnvBatch + 'static> Threaded<B> {
         for range in &bounds {
             let batch = make(range.clone())?;
             let slabs = BatchSlabs::new(batch.spec());
-            let work = Work { batch, slabs, order: Order::Wait, data: None, result: Ok(()) };
+            let work = Work { batch, slabs, order: Order::Wait, data: None, result: Ok(()), n_waiting: 0 };
             let (state, changed, is_busy) = (Mutex::new(work), Condvar::new(), AtomicBool::new(false));
             chunks.push(Arc::new(Chunk { state, changed, is_busy, patience }));
         }
@@ -164,20 +184,19 @@ impl<B: EnvBatch + 'static> Threaded<B> {
     #[allow(unsafe_code, reason = "threads that are started once borrow memory of the caller")]
     fn run(&mut self, order: Order, actions: Option<ArrayView2<f32>>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.check(out);
-        let mut rest = Part::new(out);
-        for (chunk, envs) in self.chunks.iter().zip(&self.bounds) {
+        let mut rest = Part::new(out, self.spec.n_envs);
+        // This thread runs the first chunk, after the others have begun.
+        for (chunk, envs) in self.chunks.iter().zip(&self.bounds).rev() {
             let rows = envs.start * self.spec.n_agents..envs.end * self.spec.n_agents;
-            let (part, others) = rest.split(rows.len(), envs.len());
-            rest = others;
+            let part = rest.split_off(envs.len());
             let data = (actions.as_ref().map(|actions| actions.slice(s![rows, ..])), part);
             // SAFETY: `Work::run` drops what it takes from here. This function returns after every chunk has run. Between here and there it does not
             // panic: `check` has found slabs that can be split, and `Work::run` catches panics.
             let data = unsafe { std::mem::transmute::<Data<'_>, Data<'static>>(data) };
             let mut work = chunk.lock();
             (work.order, work.data) = (order, Some(data));
-            drop(work);
             chunk.is_busy.store(true, Ordering::Release);
-            chunk.changed.notify_one();
+            chunk.release(work);
         }
         self.chunks[0].lock().run();
         self.chunks[0].is_busy.store(false, Ordering::Release);
@@ -215,8 +234,7 @@ fn serve<B: EnvBatch>(chunk: &Chunk<B>) {
         work.run();
         // While the lock is held: the next order comes after this.
         chunk.is_busy.store(false, Ordering::Release);
-        drop(work);
-        chunk.changed.notify_one();
+        chunk.release(work);
     }
 }
 
@@ -234,91 +252,65 @@ fn stop<B>(chunks: &[Arc<Chunk<B>>], workers: &mut Vec<JoinHandle<()>>) {
 /// Actions of a chunk, and the memory for its results.
 type Data<'a> = (Option<ArrayView2<'a, f32>>, Part<'a>);
 
-/// The rows of slabs that belong to a chunk.
+/// The memory of slabs for environments that follow each other.
 #[derive(Debug)]
 struct Part<'a> {
-    /// `obs`, `mask`.
-    rows: [ArrayViewMut2<'a, f32>; 2],
-    /// `next_obs`, `next_mask`.
-    next_rows: [ArrayViewMut2<'a, f32>; 2],
-    shared: ArrayViewMut2<'a, f32>,
-    next_shared: ArrayViewMut2<'a, f32>,
-    /// `reward`, `elapsed`.
-    numbers: [ArrayViewMut1<'a, f32>; 2],
+    n_envs: usize,
+    /// `obs`, `mask`, `shared`.
+    now: [&'a mut [f32]; 3],
+    /// `next_obs`, `next_mask`, `next_shared`, `reward`, `elapsed`.
+    of_step: [&'a mut [f32]; 5],
     /// `terminated`, `truncated`.
-    flags: [ArrayViewMut1<'a, bool>; 2],
-    info: ArrayViewMut2<'a, f64>,
-}
-
-/// Both parts of an array.
-fn halves<T, D: RemoveAxis>(array: ArrayViewMut<'_, T, D>, n: usize) -> [ArrayViewMut<'_, T, D>; 2] {
-    array.split_at(Axis(0), n).into()
+    flags: [&'a mut [bool]; 2],
+    info: &'a mut [f64],
 }
 
 impl<'a> Part<'a> {
-    fn new(slabs: &'a mut BatchSlabs) -> Self {
+    fn new(slabs: &'a mut BatchSlabs, n_envs: usize) -> Self {
+        let BatchSlabs { obs, next_obs, shared, next_shared, mask, next_mask, .. } = slabs;
+        let [next_obs, next_mask, next_shared] = [next_obs, next_mask, next_shared].map(slab);
+        let [reward, elapsed] = [&mut slabs.reward, &mut slabs.elapsed].map(slab);
         Self {
-            rows: [slabs.obs.view_mut(), slabs.mask.view_mut()],
-            next_rows: [slabs.next_obs.view_mut(), slabs.next_mask.view_mut()],
-            shared: slabs.shared.view_mut(),
-            next_shared: slabs.next_shared.view_mut(),
-            numbers: [slabs.reward.view_mut(), slabs.elapsed.view_mut()],
-            flags: [slabs.terminated.view_mut(), slabs.truncated.view_mut()],
-            info: slabs.info.view_mut(),
+            n_envs,
+            now: [obs, mask, shared].map(slab),
+            of_step: [next_obs, next_mask, next_shared, reward, elapsed],
+            flags: [&mut slabs.terminated, &mut slabs.truncated].map(slab),
+            info: slab(&mut slabs.info),
         }
     }
 
-    /// The first `n_rows` rows of `n_envs` environments, and the others.
-    fn split(self, n_rows: usize, n_envs: usize) -> (Self, Self) {
-        let [[obs, other_obs], [mask, other_mask]] = self.rows.map(|rows| halves(rows, n_rows));
-        let [[next_obs, other_next_obs], [next_mask, other_next_mask]] =
-            self.next_rows.map(|rows| halves(rows, n_rows));
-        let [[reward, other_reward], [elapsed, other_elapsed]] = self.numbers.map(|numbers| halves(numbers, n_rows));
-        let [[terminated, other_terminated], [truncated, other_truncated]] =
-            self.flags.map(|flags| halves(flags, n_rows));
-        let [shared, other_shared] = halves(self.shared, n_envs);
-        let [next_shared, other_next_shared] = halves(self.next_shared, n_envs);
-        let [info, other_info] = halves(self.info, n_envs);
-        let first = Self {
-            rows: [obs, mask],
-            next_rows: [next_obs, next_mask],
-            shared,
-            next_shared,
-            numbers: [reward, elapsed],
-            flags: [terminated, truncated],
-            info,
-        };
-        let others = Self {
-            rows: [other_obs, other_mask],
-            next_rows: [other_next_obs, other_next_mask],
-            shared: other_shared,
-            next_shared: other_next_shared,
-            numbers: [other_reward, other_elapsed],
-            flags: [other_terminated, other_truncated],
-            info: other_info,
-        };
-        (first, others)
+    /// Takes the last `n` environments away.
+    fn split_off(&mut self, n: usize) -> Self {
+        let kept = [self.n_envs - n, self.n_envs];
+        self.n_envs -= n;
+        Self {
+            n_envs: n,
+            now: self.now.each_mut().map(|numbers| end_of(numbers, kept)),
+            of_step: self.of_step.each_mut().map(|numbers| end_of(numbers, kept)),
+            flags: self.flags.each_mut().map(|flags| end_of(flags, kept)),
+            info: end_of(&mut self.info, kept),
+        }
     }
 
     /// Copies the results of a chunk.
-    fn collect(self, from: &BatchSlabs, order: Order) {
-        let copy = |to: [ArrayViewMut2<f32>; 2], from: [&Array2<f32>; 2]| {
-            to.into_iter().zip(from).for_each(|(mut to, from)| to.assign(from));
-        };
-        copy(self.rows, [&from.obs, &from.mask]);
-        let [mut shared, mut next_shared] = [self.shared, self.next_shared];
-        shared.assign(&from.shared);
+    fn collect(self, from: &mut BatchSlabs, order: Order) {
+        fn copy<T: Copy, const N: usize>(to: [&mut [T]; N], from: [&mut [T]; N]) {
+            to.into_iter().zip(from).for_each(|(to, from)| to.copy_from_slice(from));
+        }
+        let from = Part::new(from, self.n_envs);
+        copy(self.now, from.now);
         if order == Order::Step {
-            copy(self.next_rows, [&from.next_obs, &from.next_mask]);
-            next_shared.assign(&from.next_shared);
-            let numbers = self.numbers.into_iter().zip([&from.reward, &from.elapsed]);
-            numbers.for_each(|(mut to, from)| to.assign(from));
-            let flags = self.flags.into_iter().zip([&from.terminated, &from.truncated]);
-            flags.for_each(|(mut to, from)| to.assign(from));
-            let mut info = self.info;
-            info.assign(&from.info);
+            copy(self.of_step, from.of_step);
+            copy(self.flags, from.flags);
+            copy([self.info], [from.info]);
         }
     }
+}
+
+/// Takes away what stands behind the numbers of the first `n` of `of` environments.
+fn end_of<'a, T>(numbers: &mut &'a mut [T], [n, of]: [usize; 2]) -> &'a mut [T] {
+    let first = numbers.len() / of * n;
+    numbers.split_off_mut(first..).expect("the numbers of some environments are not more than those of all")
 }
 
 impl<B> Drop for Threaded<B> {

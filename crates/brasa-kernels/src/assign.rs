@@ -2,7 +2,7 @@
 //!
 //! A step of environments writes a few numbers into every array of a buffer. On a GPU, each of these writes would be a launch.
 
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
 use crate::HostTensor;
 
@@ -57,8 +57,8 @@ pub fn assign_rows(parts: Vec<Assignment<'_>>) {
             continue;
         }
         if is_plain
+            && matrix.dtype() == DType::F32
             && let Some(numbers) = HostTensor::of(&rows)
-            && HostTensor::of(matrix).is_some()
         {
             // The handle of the rows takes the place of the matrix meanwhile.
             let all = std::mem::replace(matrix, rows);

@@ -17,6 +17,8 @@ use std::ops::Range;
 
 use burn::tensor::Tensor;
 
+use crate::HostTensor;
+
 /// Where formulas are recorded: see [`elementwise`].
 ///
 /// ```
@@ -37,9 +39,66 @@ use burn::tensor::Tensor;
 #[derive(Debug)]
 pub struct Formulas {
     shape: [usize; 2],
-    inputs: RefCell<Vec<Tensor<2>>>,
+    inputs: RefCell<Vec<Input>>,
     numbers: RefCell<Vec<f32>>,
     nodes: RefCell<Vec<Node>>,
+}
+
+/// A matrix that formulas read, without gradients.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// Its numbers, where the CPU computes with them.
+    Host(HostTensor, [usize; 2]),
+    /// On another device.
+    Other(Tensor<2>),
+}
+
+impl Input {
+    /// A vector is a column.
+    fn of<const D: usize>(matrix: &Tensor<D>) -> Self {
+        let dims = match matrix.dims()[..] {
+            [n] => [n, 1],
+            [n, width] => [n, width],
+            ref dims => panic!("a matrix or a vector, got {dims:?}"),
+        };
+        match HostTensor::of(matrix) {
+            Some(numbers) => Self::Host(numbers, dims),
+            None => {
+                let plain = if matrix.is_autodiff() { matrix.clone().inner() } else { matrix.clone() };
+                Self::Other(plain.reshape(dims))
+            }
+        }
+    }
+
+    pub(crate) fn dims(&self) -> [usize; 2] {
+        match self {
+            Self::Host(_, dims) => *dims,
+            Self::Other(matrix) => matrix.dims(),
+        }
+    }
+
+    pub(crate) fn tensor(&self) -> Tensor<2> {
+        match self {
+            Self::Host(numbers, dims) => HostTensor::tensor(numbers.to_vec(), *dims),
+            Self::Other(matrix) => matrix.clone(),
+        }
+    }
+
+    #[cfg(feature = "flex")]
+    fn on_host(&self) -> Option<&[f32]> {
+        match self {
+            Self::Host(numbers, _) => Some(numbers),
+            Self::Other(_) => None,
+        }
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    pub(crate) fn on_device(&self) -> Option<burn_cubecl::tensor::CubeTensor> {
+        match self {
+            Self::Host(..) => None,
+            Self::Other(matrix) => crate::cube::on_device(matrix),
+        }
+    }
 }
 
 /// A matrix that formulas read.
@@ -70,26 +129,26 @@ pub struct Matrix<'a> {
 }
 
 impl Formulas {
-    /// A matrix for the formulas, without gradients. It has a row per row of the outputs, or per group of as many that follow each other, or
-    /// one for all of them.
+    /// A matrix for the formulas, or a vector as a column, without gradients. It has a row per row of the outputs, or per group of as many that
+    /// follow each other, or one for all of them.
     ///
     /// # Panics
-    /// If its number of rows does not divide that of the outputs.
-    pub fn matrix(&self, matrix: &Tensor<2>) -> Matrix<'_> {
-        self.input(matrix, |n| Rows::Groups(self.shape[0] / n))
+    /// If its number of rows does not divide that of the outputs, or it has more than two dimensions.
+    pub fn matrix<const D: usize>(&self, matrix: &Tensor<D>) -> Matrix<'_> {
+        self.input(Input::of(matrix), |n| Rows::Groups(self.shape[0] / n))
     }
 
-    /// A matrix whose rows belong to the first rows of the outputs, to the next ones, and so on.
+    /// A matrix, or a vector as a column, whose rows belong to the first rows of the outputs, to the next ones, and so on.
     ///
     /// # Panics
-    /// If its number of rows does not divide that of the outputs.
-    pub fn cycle(&self, matrix: &Tensor<2>) -> Matrix<'_> {
-        self.input(matrix, Rows::Cycle)
+    /// If its number of rows does not divide that of the outputs, or it has more than two dimensions.
+    pub fn cycle<const D: usize>(&self, matrix: &Tensor<D>) -> Matrix<'_> {
+        self.input(Input::of(matrix), Rows::Cycle)
     }
 
-    fn input(&self, matrix: &Tensor<2>, several: impl Fn(usize) -> Rows) -> Matrix<'_> {
+    fn input(&self, input: Input, several: impl Fn(usize) -> Rows) -> Matrix<'_> {
         let [n_rows, _] = self.shape;
-        let [n, width] = matrix.dims();
+        let [n, width] = input.dims();
         let rows = match n {
             1 => Rows::One,
             _ if n == n_rows => Rows::Each,
@@ -97,16 +156,17 @@ impl Formulas {
             _ => panic!("{n} rows where there are {n_rows}"),
         };
         let mut inputs = self.inputs.borrow_mut();
-        inputs.push(if matrix.is_autodiff() { matrix.clone().inner() } else { matrix.clone() });
+        inputs.push(input);
         Matrix { formulas: self, index: inputs.len() - 1, rows, width }
     }
 
-    /// The elements of a matrix as wide as the formulas, or with one column for all of theirs: [`Formulas::matrix`] with [`Matrix::columns`].
+    /// The elements of a matrix as wide as the formulas, or of a column for all of theirs: [`Formulas::matrix`] with [`Matrix::columns`].
     ///
     /// # Panics
     /// If it has another shape.
-    pub fn read(&self, matrix: &Tensor<2>) -> Value<'_> {
-        self.matrix(matrix).columns(0..matrix.dims()[1])
+    pub fn read<const D: usize>(&self, matrix: &Tensor<D>) -> Value<'_> {
+        let matrix = self.matrix(matrix);
+        matrix.columns(0..matrix.width)
     }
 
     /// The same number for all elements.
@@ -344,7 +404,7 @@ pub fn elementwise_list(
     let Recorded { program, inputs, numbers } = recorded(shape, record);
     assert!(!inputs.is_empty(), "formulas read at least one matrix");
     if shape.contains(&0) {
-        let device = inputs[0].device();
+        let device = inputs[0].tensor().device();
         let zeros = |values: &Vec<usize>| Tensor::zeros([shape[0], values.len() * shape[1]], &device);
         return program.outputs.iter().map(zeros).collect();
     }
@@ -355,7 +415,7 @@ pub fn elementwise_list(
 /// Formulas as data, and the matrices and numbers that they read.
 pub(crate) struct Recorded {
     pub(crate) program: Program,
-    pub(crate) inputs: Vec<Tensor<2>>,
+    pub(crate) inputs: Vec<Input>,
     numbers: Vec<f32>,
 }
 
@@ -383,24 +443,25 @@ pub(crate) fn recorded(
     }
 }
 
-fn run(program: Program, inputs: &[Tensor<2>], numbers: &[f32], shape: [usize; 2]) -> Vec<Tensor<2>> {
+fn run(program: Program, inputs: &[Input], numbers: &[f32], shape: [usize; 2]) -> Vec<Tensor<2>> {
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
-    if let Some(inputs) = inputs.iter().map(crate::cube::on_device).collect::<Option<Vec<_>>>()
+    if let Some(inputs) = inputs.iter().map(Input::on_device).collect::<Option<Vec<_>>>()
         && let Some(outputs) = crate::cube::elementwise::launch(&program, inputs, numbers, shape)
     {
         return outputs.into_iter().map(crate::cube::from_device).collect();
     }
     #[cfg(feature = "flex")]
-    if let Some(inputs) = inputs.iter().map(crate::HostTensor::of).collect::<Option<Vec<_>>>() {
+    if let Some(inputs) = inputs.iter().map(Input::on_host).collect::<Option<Vec<_>>>() {
         let outputs = host::run(&program, &inputs, numbers, shape).into_iter();
         return outputs
             .map(|numbers| {
                 let width = numbers.len() / shape[0];
-                crate::HostTensor::tensor(numbers, [shape[0], width])
+                HostTensor::tensor(numbers, [shape[0], width])
             })
             .collect();
     }
-    plain::run(&program, inputs, numbers, shape)
+    let inputs: Vec<Tensor<2>> = inputs.iter().map(Input::tensor).collect();
+    plain::run(&program, &inputs, numbers, shape)
 }
 
 #[cfg(test)]
@@ -468,7 +529,8 @@ mod tests {
             let shape = [n_rows, width];
             let Recorded { program, inputs, numbers } =
                 recorded(shape, |formulas| everything(formulas, inputs.each_ref(), width).into());
-            let expected = plain::run(&program, &inputs, &numbers, shape);
+            let tensors: Vec<Tensor<2>> = inputs.iter().map(Input::tensor).collect();
+            let expected = plain::run(&program, &tensors, &numbers, shape);
             for (a, b) in run(program, &inputs, &numbers, shape).into_iter().zip(expected) {
                 let [a, b] = [a.into_data(), b.into_data()];
                 assert_eq!(a.shape(), b.shape());
@@ -523,5 +585,24 @@ mod tests {
     fn rows_must_fit() {
         let input = matrix(2, 1, 0);
         elementwise([3, 1], |formulas| [vec![formulas.read(&input)]]);
+    }
+
+    #[test]
+    fn a_vector_is_a_column() {
+        let device = brasa_test::device();
+        let vector = Tensor::<1>::from_floats([1.0, 2.0, 3.0], &device);
+        let [sums] = elementwise([3, 2], |formulas| {
+            let rows = formulas.matrix(&matrix(3, 2, 0));
+            [vec![formulas.read(&vector) + rows.columns(0..2) * 0.0]]
+        });
+        assert_eq!(sums.into_data().iter::<f32>().collect::<Vec<_>>(), [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
+        let [turns] = elementwise([6, 1], |formulas| [vec![formulas.cycle(&vector).column(0)]]);
+        assert_eq!(turns.into_data().iter::<f32>().collect::<Vec<_>>(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a matrix or a vector, got [1, 1, 1]")]
+    fn a_cube_is_neither() {
+        elementwise([1, 1], |formulas| [vec![formulas.read(&Tensor::<3>::zeros([1; 3], &brasa_test::device()))]]);
     }
 }

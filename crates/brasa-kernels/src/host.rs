@@ -37,9 +37,13 @@ impl HostTensor {
     /// The numbers of `tensor`, without a copy if they are contiguous; `None` unless the CPU computes with it in 32 bits. Of a tensor
     /// with gradients, the numbers alone.
     pub fn of<const D: usize>(tensor: &Tensor<D>) -> Option<Self> {
+        Self::from_tensor(tensor.clone())
+    }
+
+    fn from_tensor<const D: usize>(tensor: Tensor<D>) -> Option<Self> {
         #[cfg(feature = "flex")]
         {
-            let plain = if tensor.is_autodiff() { tensor.clone().inner() } else { tensor.clone() };
+            let plain = if tensor.is_autodiff() { tensor.inner() } else { tensor };
             let tensor = plain.try_into_primitive::<Flex>().ok().filter(|tensor| tensor.dtype() == DType::F32)?;
             let whole = tensor.layout().contiguous_offsets().is_some();
             Some(Self { tensor: if whole { tensor } else { tensor.to_contiguous() } })
@@ -59,9 +63,7 @@ impl HostTensor {
     pub fn changed<const D: usize>(tensor: Tensor<D>, change: impl FnOnce(&mut [f32])) -> Tensor<D> {
         #[cfg(feature = "flex")]
         {
-            let mut numbers = Self::of(&tensor).expect("the memory is that of the CPU");
-            // Nobody else holds the memory now.
-            drop(tensor);
+            let mut numbers = Self::from_tensor(tensor).expect("the memory is that of the CPU");
             change(&mut numbers);
             Tensor::from_primitive::<Flex>(numbers.tensor)
         }

@@ -79,7 +79,7 @@ pub use launches::{launches_by_kernel, n_launches};
 pub use layer::{Activation, any_width, layer, stacked_layer};
 pub use layer_norm::layer_norm;
 pub use mlp::{LayerParts, StackedLayerParts, mlp, stacked_mlp};
-pub use options::{best_of, best_output, chosen_of, chosen_output, smallest_of};
+pub use options::{best_of, best_of_rows, best_output, chosen_of, chosen_output, smallest_of};
 pub use reused::{reuse, reused};
 pub use row_loss::{
     HostLossData, LossData, LossRows, RowLosses, Standardized, row_loss, row_loss_in_a_kernel, row_loss_on_host,

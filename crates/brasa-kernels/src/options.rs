@@ -260,16 +260,41 @@ pub fn smallest_of(estimates: Tensor<2>) -> Tensor<1> {
 /// # Ok::<(), brasa_device::DeviceError>(())
 /// ```
 pub fn best_of(outputs: Tensor<3>, mask: Option<Tensor<3>>) -> (Tensor<2>, Tensor<2>) {
-    let [n, n_rows, width] = outputs.dims();
-    let mask = mask.map(|mask| {
-        let flags = mask.dims()[2];
-        let span = width / flags;
-        let mask = plain_side(mask).unsqueeze_dim::<4>(3).expand([n, n_rows, flags, span]);
-        mask.reshape([n * n_rows, width])
+    let [n, n_rows, _] = outputs.dims();
+    let mask = mask.map(|mask| mask.flatten(0, 1));
+    let (index, value) = best_of_rows(outputs.flatten(0, 1), mask);
+    (index.reshape([n, n_rows]), value.reshape([n, n_rows]))
+}
+
+/// [`best_of`] for the rows of a matrix.
+///
+/// # Shapes
+/// - `outputs`: `[n_rows, outputs]`
+/// - `mask`: `[n_rows, flags]`
+/// - output: twice `[n_rows]`
+///
+/// ```
+/// use brasa_kernels::best_of_rows;
+/// use burn::tensor::Tensor;
+/// # fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+/// #     tensor.into_data().iter::<f32>().collect()
+/// # }
+///
+/// let device = brasa_device::open_named("cpu")?;
+/// let outputs = Tensor::<2>::from_floats([[1.0, 3.0], [5.0, 4.0]], &device);
+/// let (index, value) = best_of_rows(outputs, None);
+/// assert_eq!((numbers(index), numbers(value)), (vec![1.0, 0.0], vec![3.0, 5.0]));
+/// # Ok::<(), brasa_device::DeviceError>(())
+/// ```
+pub fn best_of_rows(outputs: Tensor<2>, mask: Option<Tensor<2>>) -> (Tensor<1>, Tensor<1>) {
+    let [n_rows, width] = outputs.dims();
+    let mask = mask.map(|mask| match mask.dims()[1] {
+        flags if flags == width => plain_side(mask),
+        flags => plain_side(mask).unsqueeze_dim::<3>(2).expand([n_rows, flags, width / flags]).reshape([n_rows, width]),
     });
-    let outputs = plain_side(outputs).reshape([n * n_rows, width]);
+    let outputs = plain_side(outputs);
     let ([], best) = row_rule(Greatest, &RowInputs { results: [&outputs], data: mask.as_ref(), taken: None });
-    best.map(|numbers| numbers.reshape([n, n_rows])).into()
+    best.into()
 }
 
 fn plain_side<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {

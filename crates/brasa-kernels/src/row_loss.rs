@@ -4,6 +4,8 @@ use brasa_number::{Dual, RowLoss, Single};
 use burn::tensor::Tensor;
 
 use crate::HostTensor;
+#[cfg(feature = "cube")]
+use crate::elementwise::Input;
 use crate::elementwise::{Formulas, Value};
 use crate::jacobian::with_slopes;
 
@@ -165,7 +167,7 @@ pub fn row_loss_in_a_kernel<const X: usize, const D: usize, const R: usize>(
             return None;
         }
         let recorded = Recorded::of(loss, rows);
-        let columns: Vec<_> = recorded.inputs.iter().map(crate::cube::on_device).collect::<Option<_>>()?;
+        let columns: Vec<_> = recorded.inputs.iter().map(Input::on_device).collect::<Option<_>>()?;
         let (means, slopes) = crate::cube::row_loss::launch(&recorded, columns, [n, rows.n_groups], standardized)?;
         brasa_device::count_launches(1);
         let mut slopes = slopes.into_iter().map(crate::cube::from_device);
@@ -252,10 +254,7 @@ fn outputs_of<'a, const X: usize, const D: usize, const R: usize>(
     loss: &impl RowLoss<X, D, R>,
     rows: &LossRows<'_, X, D>,
 ) -> (Vec<Vec<Value<'a>>>, [Value<'a>; D]) {
-    let column = |column: &Tensor<1>| {
-        let n = column.dims()[0];
-        formulas.cycle(&column.clone().reshape([n, 1])).column(0)
-    };
+    let column = |column: &Tensor<1>| formulas.cycle(column).column(0);
     let results = rows.results.map(column);
     let data = rows.data.map(|data| match data {
         LossData::Rows(rows) => column(rows),
@@ -271,7 +270,7 @@ fn outputs_of<'a, const X: usize, const D: usize, const R: usize>(
 pub(crate) struct Recorded<const X: usize, const D: usize> {
     /// See [`outputs_of`].
     pub(crate) program: crate::elementwise::Program,
-    pub(crate) inputs: Vec<Tensor<2>>,
+    pub(crate) inputs: Vec<Input>,
     pub(crate) uses: [bool; X],
     /// The nodes of the data.
     pub(crate) data: [usize; D],

@@ -13,7 +13,7 @@ use burn::tensor::{Int, Tensor};
 
 use crate::elementwise::{Formulas, Value};
 #[cfg(feature = "cube")]
-use crate::elementwise::{Program, Recorded, recorded};
+use crate::elementwise::{Input, Program, Recorded, recorded};
 use crate::{HostTensor, elementwise_list, with_jacobian};
 
 /// The rows of a rule, without gradients or with them.
@@ -216,7 +216,7 @@ fn in_a_kernel<const IN: usize, const OUT: usize, const SUMS: usize, const R: us
             return None;
         }
         let (program, inputs) = RowProgram::of(rule, rows);
-        let inputs: Vec<_> = inputs.iter().map(on_device).collect::<Option<_>>()?;
+        let inputs: Vec<_> = inputs.iter().map(Input::on_device).collect::<Option<_>>()?;
         let [results, columns] = crate::cube::row_rule::launch(&program, inputs, [n_rows, width])?;
         brasa_device::count_launches(1);
         let part = |i: usize| from_device(columns[i].clone());
@@ -352,7 +352,7 @@ impl RowProgram {
     pub(crate) fn of<const IN: usize, const OUT: usize, const SUMS: usize, const R: usize>(
         rule: impl RowRule<IN, OUT, SUMS, R>,
         rows: &RowInputs<'_, IN>,
-    ) -> (Self, Vec<Tensor<2>>) {
+    ) -> (Self, Vec<Input>) {
         let shape = rows.dims();
         let key = has_key(rule)
             .then(|| recorded(shape, |formulas| vec![vec![Inputs::read(formulas, rows).key(rule)]]).program);

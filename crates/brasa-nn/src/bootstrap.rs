@@ -33,7 +33,7 @@ pub fn bootstrapped(
 ) -> Tensor<1> {
     let [n_estimates, n] = values.dims();
     let [target] = elementwise([1, n], |formulas| {
-        let row = |numbers: &Tensor<1>| formulas.read(&numbers.clone().unsqueeze());
+        let row = |numbers: &Tensor<1>| formulas.read(&numbers.clone().unsqueeze::<2>());
         let values = formulas.matrix(&values.clone().reshape([1, n_estimates * n]));
         let estimate = |i: usize| values.columns(i * n..(i + 1) * n);
         let least = (1..n_estimates).fold(estimate(0), |least, i| least.min(estimate(i)));

@@ -39,7 +39,7 @@ pub fn soft_update<M: Module>(target: M, online: &M, tau: f64) -> M {
 pub(crate) fn blended(target: &Tensor<1>, online: &Tensor<1>, tau: f64) -> Tensor<1> {
     let n = target.dims()[0];
     let [numbers] = elementwise([n, 1], |formulas| {
-        let [target, online] = [target, online].map(|numbers| formulas.read(&numbers.clone().reshape([n, 1])));
+        let [target, online] = [target, online].map(|numbers| formulas.read(numbers));
         [vec![target * (1.0 - tau) + online * tau]]
     });
     numbers.reshape([n])

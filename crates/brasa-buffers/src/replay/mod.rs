@@ -298,9 +298,8 @@ impl<O: Compact, A: Compact> ReplayBuffer<O, A> {
     /// [`ReplayBuffer::push`] of rows where the buffer is.
     fn store(&mut self, action: A, step: &StepBatch<O>) -> Result<(), BufferError> {
         let parts = [&step.reward, &step.terminated, &step.truncated, &self.linked];
-        let parts = parts.map(|values| values.clone().reshape([self.n_rows, 1]));
         let [outcome, linked, watched] = elementwise([self.n_rows, 1], |formulas| {
-            let [reward, terminated, truncated, linked] = parts.each_ref().map(|values| formulas.read(values));
+            let [reward, terminated, truncated, linked] = parts.map(|values| formulas.read(values));
             let bootstraps = -terminated + 1.0;
             let linked_to_this = bootstraps * (-truncated + 1.0);
             [

@@ -5,6 +5,7 @@ use crate::common;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use brasa_env::wrappers::{EpisodeStats, TimeLimit};
 use brasa_env::{BatchSlabs, EnvBatch, EnvError, EnvVec, Executor, Threaded, execute};
@@ -19,6 +20,24 @@ fn any_number_of_threads_gives_the_numbers_of_one() {
         assert!(episode_of(&mut threaded, 5, 80) == serial, "{n_threads} threads");
         // Once more on the same threads.
         assert!(episode_of(&mut threaded, 5, 80) == serial, "{n_threads} threads, second reset");
+    }
+}
+
+/// A lost notification would make one of the threads wait forever.
+#[test]
+fn threads_get_every_order_whether_they_look_for_it_or_sleep() {
+    for n_threads in [2, 4] {
+        let mut batch = Threaded::new(8, n_threads, walks).expect("threads start");
+        let mut slabs = BatchSlabs::new(batch.spec());
+        batch.reset(0, &mut slabs).expect("the environments start");
+        let actions = some_actions(&batch, 0);
+        for step in 0..2000 {
+            batch.step(actions.view(), &mut slabs).expect("no environment panics");
+            if step % 4 == 0 {
+                // Longer than threads look.
+                std::thread::sleep(Duration::from_micros(60));
+            }
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 
 use super::{Load, Node, Operation, Part, Program, Rows};
-use crate::HostTensor;
 use crate::scratch::with_scratch;
 
 /// Elements of a tile: enough that choosing an operation costs little beside computing it.
@@ -58,14 +57,8 @@ struct Scratch {
 }
 
 /// The outputs, row by row. No extent is 0.
-pub(super) fn run(
-    program: &Program,
-    inputs: &[HostTensor],
-    numbers: &[f32],
-    [n_rows, width]: [usize; 2],
-) -> Vec<Vec<f32>> {
+pub(super) fn run(program: &Program, inputs: &[&[f32]], numbers: &[f32], [n_rows, width]: [usize; 2]) -> Vec<Vec<f32>> {
     let n = n_rows * width;
-    let inputs: Vec<&[f32]> = inputs.iter().map(|input| &**input).collect();
     let mut outputs: Vec<Vec<f32>> = program.outputs.iter().map(|values| vec![0.0; n * values.len()]).collect();
     with_scratch(&SCRATCH, |Scratch { values, places }| {
         values.clear();
@@ -81,7 +74,7 @@ pub(super) fn run(
             places.set(start, LANES.min(n - start), width);
             for (i, node) in program.nodes.iter().enumerate() {
                 let (before, rest) = values.split_at_mut(i);
-                compute(node, before, &mut rest[0], &inputs, places, [n_rows, width]);
+                compute(node, before, &mut rest[0], inputs, places, [n_rows, width]);
             }
             for (output, values_of) in outputs.iter_mut().zip(&program.outputs) {
                 store(output, values_of, values, places, width);

@@ -78,10 +78,9 @@ impl OptimizerStep {
     ) -> Tensor<1> {
         let n = weight.dims()[0];
         let new = elementwise_list([n, 1], |formulas| {
-            let read = |numbers: &Tensor<1>| formulas.read(&numbers.clone().reshape([n, 1]));
-            let (weight, mut grad, second) = (read(&weight), read(&grad), read(second));
+            let (weight, mut grad) = (formulas.read(&weight), formulas.read(&grad));
             if let Some(scale) = scale {
-                grad = grad * formulas.read(&scale.clone().reshape([1, 1]));
+                grad = grad * formulas.read(scale);
             }
             let factors = match factors {
                 Some(factors) => {
@@ -90,7 +89,8 @@ impl OptimizerStep {
                 }
                 None => self.factors.map(|factor| formulas.number(factor)),
             };
-            let moments = [first.as_ref().map_or_else(|| formulas.constant(0.0), read), second];
+            let kept = first.as_ref().map_or_else(|| formulas.constant(0.0), |first| formulas.read(first));
+            let moments = [kept, formulas.read(second)];
             let [weight, new_first, second] = match &self.rule {
                 Either::Adam(rule) => rule.step(weight, grad, moments, factors),
                 Either::RmsProp(rule) => rule.step(weight, grad, moments, factors),
