@@ -6,7 +6,7 @@ The file has a program per line, `NAME: COMMAND`; a line that starts with `==` b
 
 Each program prints a line of JSON with `env_steps_per_second` or `updates_per_second` as its last line, or is `brasa train`, whose
 `--out` must be the word RUN; its rate is the `time/fps` at the end of the run. The word SEED is the number of the turn, from 0 on. All run on one
-core, one after the other. The table has the range of each rate, and the median and range of the ratios of each turn: what slows the machine for a
+core, one after the other, with one thread in the pools of rayon and OpenBLAS. The table has the range of each rate, and the median and range of the ratios of each turn: what slows the machine for a
 while slows all programs of a turn. The return is that of the policy after training, mean and range over turns, if a program has it (`eval_return`, or
 the result of `brasa train`). The last column is the most memory that a program held at any time (its resident set).
 
@@ -28,6 +28,8 @@ import time
 
 # Part of a core that other programs may take.
 OTHERS = 0.05
+# Without the first, programs with candle count the cores before every matrix multiplication.
+ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 class Busy(Exception):
@@ -48,11 +50,13 @@ def measured(command, core, turn):
     with tempfile.TemporaryDirectory() as folder:
         run = pathlib.Path(folder) / "run"
         words = [{"RUN": str(run), "SEED": str(turn)}.get(word, word) for word in shlex.split(command)]
+        environment = dict(os.environ)
         if core is not None:
             words = ["taskset", "-c", str(core), *words]
+            environment |= ONE_THREAD
         begin, (all_before, own_before) = time.monotonic(), processor_seconds()
         with open(f"{folder}/out", "w+") as out, open(f"{folder}/err", "w+") as err:
-            _, status, used = os.wait4(subprocess.Popen(words, stdout=out, stderr=err).pid, 0)
+            _, status, used = os.wait4(subprocess.Popen(words, stdout=out, stderr=err, env=environment).pid, 0)
             out.seek(0), err.seek(0)
             printed, complaint = out.read(), err.read()
         elapsed, (all_after, own_after) = time.monotonic() - begin, processor_seconds()

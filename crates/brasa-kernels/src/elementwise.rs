@@ -46,6 +46,10 @@ pub struct Formulas {
 
 /// A matrix that formulas read, without gradients.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "formulas have few inputs, and a box is one more allocation for each of them"
+)]
 pub(crate) enum Input {
     /// Its numbers, where the CPU computes with them.
     Host(HostTensor, [usize; 2]),
