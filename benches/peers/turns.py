@@ -5,10 +5,11 @@
 The file has a program per line, `NAME: COMMAND`; a line that starts with `==` begins another table, `--only` selects those with this word.
 
 Each program prints a line of JSON with `env_steps_per_second` or `updates_per_second` as its last line, or is `brasa train`, whose
-`--out` must be the word RUN; its rate is the `time/fps` at the end of the run. The word SEED is the number of the turn, from 0 on. All run on one
-core, one after the other, with one thread in the pools of rayon and OpenBLAS. The table has the range of each rate, and the median and range of the ratios of each turn: what slows the machine for a
-while slows all programs of a turn. The return is that of the policy after training, mean and range over turns, if a program has it (`eval_return`, or
-the result of `brasa train`). The last column is the most memory that a program held at any time (its resident set).
+`--out` must be the word RUN; its rate is the `time/fps` at the end of the run. The word SEED is the number of the turn, from 0 on. Programs run one
+after the other; with `--core`, on this core and with one thread in the pools of rayon and OpenBLAS. The table has the range of each rate, and the
+median and range of the ratios of each turn: what slows the machine for a while slows all programs of a turn. The return is that of the policy after
+training, mean and range over turns, if a program has it (`eval_return`, or the result of `brasa train`). The last column is the most memory that a
+program held at any time (its resident set).
 
 A turn in which other programs, or other guests of the same processor, take more than 5 % of a core is repeated, at most three times as often as
 there are turns; then the program ends without a table.
@@ -28,7 +29,7 @@ import time
 
 # Part of a core that other programs may take.
 OTHERS = 0.05
-# Without the first, programs with candle count the cores before every matrix multiplication.
+# Without RAYON_NUM_THREADS, programs with candle count the cores before every matrix multiplication.
 ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 

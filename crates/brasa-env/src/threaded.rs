@@ -58,7 +58,7 @@ struct Work<B> {
     /// Borrowed from the caller, which waits in [`Threaded::run`].
     data: Option<Data<'static>>,
     result: Result<(), EnvError>,
-    /// Threads that wait on the condition variable: without one, a notification is not worth a call of the system.
+    /// Threads that wait on the condition variable. Without one of them, a notification is a wasted system call.
     n_waiting: usize,
 }
 
@@ -102,10 +102,13 @@ impl<B> Chunk<B> {
 
     /// Looks for a while until there is an order, or none.
     fn look_for(&self, is_busy: bool) {
-        let begin = Instant::now();
-        let mut looks = (1..).take_while(|_| self.is_busy.load(Ordering::Acquire) != is_busy);
-        // To read the clock takes longer than to look.
-        while looks.next().is_some_and(|n| n % 32 != 1 || begin.elapsed() < self.patience) {
+        let (begin, mut looks) = (Instant::now(), 0u32);
+        while self.is_busy.load(Ordering::Acquire) != is_busy {
+            // To read the clock takes longer than to look.
+            if looks.is_multiple_of(32) && begin.elapsed() >= self.patience {
+                return;
+            }
+            looks = looks.wrapping_add(1);
             std::hint::spin_loop();
         }
     }
@@ -252,7 +255,7 @@ fn stop<B>(chunks: &[Arc<Chunk<B>>], workers: &mut Vec<JoinHandle<()>>) {
 /// Actions of a chunk, and the memory for its results.
 type Data<'a> = (Option<ArrayView2<'a, f32>>, Part<'a>);
 
-/// The memory of slabs for environments that follow each other.
+/// The memory of slabs, `[n_rows, width]` each and row by row, for environments that follow each other.
 #[derive(Debug)]
 struct Part<'a> {
     n_envs: usize,
@@ -281,14 +284,14 @@ impl<'a> Part<'a> {
 
     /// Takes the last `n` environments away.
     fn split_off(&mut self, n: usize) -> Self {
-        let kept = [self.n_envs - n, self.n_envs];
+        let place = [self.n_envs - n, self.n_envs];
         self.n_envs -= n;
         Self {
             n_envs: n,
-            now: self.now.each_mut().map(|numbers| end_of(numbers, kept)),
-            of_step: self.of_step.each_mut().map(|numbers| end_of(numbers, kept)),
-            flags: self.flags.each_mut().map(|flags| end_of(flags, kept)),
-            info: end_of(&mut self.info, kept),
+            now: self.now.each_mut().map(|numbers| end_of(numbers, place)),
+            of_step: self.of_step.each_mut().map(|numbers| end_of(numbers, place)),
+            flags: self.flags.each_mut().map(|flags| end_of(flags, place)),
+            info: end_of(&mut self.info, place),
         }
     }
 
@@ -307,10 +310,10 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Takes away what stands behind the numbers of the first `n` of `of` environments.
-fn end_of<'a, T>(numbers: &mut &'a mut [T], [n, of]: [usize; 2]) -> &'a mut [T] {
-    let first = numbers.len() / of * n;
-    numbers.split_off_mut(first..).expect("the numbers of some environments are not more than those of all")
+/// Splits the numbers of `n_envs` environments, and returns those from environment `first` on.
+fn end_of<'a, T>(numbers: &mut &'a mut [T], [first, n_envs]: [usize; 2]) -> &'a mut [T] {
+    let per_env = numbers.len() / n_envs;
+    numbers.split_off_mut(per_env * first..).expect("the numbers of some environments are not more than those of all")
 }
 
 impl<B> Drop for Threaded<B> {

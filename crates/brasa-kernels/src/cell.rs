@@ -30,7 +30,7 @@ pub fn cell_rule<const IN: usize, const OUT: usize>(
     from: [Tensor<2>; IN],
 ) -> [Tensor<2>; OUT] {
     let shape = from[0].dims();
-    let plain = from.each_ref().map(|x| if x.is_autodiff() { x.clone().inner() } else { x.clone() });
+    let plain = from.each_ref().map(|x| crate::plain_side(x.clone()));
     let plain = plain.each_ref();
     if from.iter().all(|x| !x.is_autodiff()) {
         return elementwise(shape, |formulas| rule.cell(plain.map(|x| formulas.read(x))).map(|y| vec![y]));

@@ -39,7 +39,7 @@ pub(crate) fn runs_on<const D: usize>(tensor: &burn::tensor::Tensor<D>) -> bool 
 /// The memory of a tensor with 32 bits on a GPU, of one with gradients that of its numbers; `None` on other devices.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub(crate) fn on_device<const D: usize>(tensor: &burn::tensor::Tensor<D>) -> Option<CubeTensor> {
-    let plain = if tensor.is_autodiff() { tensor.clone().inner() } else { tensor.clone() };
+    let plain = crate::plain_side(tensor.clone());
     plain.try_into_primitive::<burn_cubecl::CubeBackend>().ok().filter(|tensor| tensor.dtype == DType::F32)
 }
 

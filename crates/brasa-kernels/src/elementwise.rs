@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use burn::tensor::Tensor;
 
-use crate::HostTensor;
+use crate::{HostTensor, plain_side, runs_on_host};
 
 /// Where formulas are recorded: see [`elementwise`].
 ///
@@ -51,9 +51,9 @@ pub struct Formulas {
     reason = "formulas have few inputs, and a box is one more allocation for each of them"
 )]
 pub(crate) enum Input {
-    /// Its numbers, where the CPU computes with them.
+    /// Its numbers in 32 bits in the memory of the CPU, and its shape.
     Host(HostTensor, [usize; 2]),
-    /// On another device.
+    /// On another device, or of another type.
     Other(Tensor<2>),
 }
 
@@ -65,12 +65,11 @@ impl Input {
             [n, width] => [n, width],
             ref dims => panic!("a matrix or a vector, got {dims:?}"),
         };
-        match HostTensor::of(matrix) {
+        // On a GPU, a failed conversion would copy a handle and format a message for every matrix.
+        let numbers = runs_on_host(&matrix.device()).then(|| HostTensor::of(matrix)).flatten();
+        match numbers {
             Some(numbers) => Self::Host(numbers, dims),
-            None => {
-                let plain = if matrix.is_autodiff() { matrix.clone().inner() } else { matrix.clone() };
-                Self::Other(plain.reshape(dims))
-            }
+            None => Self::Other(plain_side(matrix.clone()).reshape(dims)),
         }
     }
 
@@ -432,7 +431,7 @@ pub(crate) fn recorded(
         shape,
         inputs: RefCell::default(),
         numbers: RefCell::default(),
-        // Most formulas have fewer nodes.
+        // Most sets of formulas have fewer nodes, so that the list does not grow.
         nodes: RefCell::new(Vec::with_capacity(16)),
     };
     let outputs = record(&formulas).into_iter().map(|values| {

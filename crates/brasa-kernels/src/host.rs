@@ -43,8 +43,10 @@ impl HostTensor {
     fn from_tensor<const D: usize>(tensor: Tensor<D>) -> Option<Self> {
         #[cfg(feature = "flex")]
         {
-            let plain = if tensor.is_autodiff() { tensor.inner() } else { tensor };
-            let tensor = plain.try_into_primitive::<Flex>().ok().filter(|tensor| tensor.dtype() == DType::F32)?;
+            let tensor = crate::plain_side(tensor)
+                .try_into_primitive::<Flex>()
+                .ok()
+                .filter(|tensor| tensor.dtype() == DType::F32)?;
             let whole = tensor.layout().contiguous_offsets().is_some();
             Some(Self { tensor: if whole { tensor } else { tensor.to_contiguous() } })
         }

@@ -106,6 +106,11 @@ pub fn runs_on_host(device: &burn::tensor::Device) -> bool {
     cfg!(feature = "flex") && brasa_device::runs_on_host(device)
 }
 
+/// A tensor without gradients.
+fn plain_side<const D: usize>(tensor: burn::tensor::Tensor<D>) -> burn::tensor::Tensor<D> {
+    if tensor.is_autodiff() { tensor.inner() } else { tensor }
+}
+
 /// Whether the backend of `device` is a feature of this crate: another crate may have compiled it in.
 #[cfg(any(feature = "flex", feature = "cuda", feature = "wgpu"))]
 fn compiled_for(device: &burn::tensor::Device) -> bool {

@@ -21,7 +21,7 @@ use burn::tensor::Tensor;
 
 #[cfg(feature = "flex")]
 use crate::node::node;
-use crate::{RowInputs, row_rule};
+use crate::{RowInputs, plain_side, row_rule};
 
 /// One output per row of parallel layers: `y = x W_c + b_c` with `c` the column of the row.
 ///
@@ -295,10 +295,6 @@ pub fn best_of_rows(outputs: Tensor<2>, mask: Option<Tensor<2>>) -> (Tensor<1>, 
     let outputs = plain_side(outputs);
     let ([], best) = row_rule(Greatest, &RowInputs { results: [&outputs], data: mask.as_ref(), taken: None });
     best.into()
-}
-
-fn plain_side<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
-    if tensor.is_autodiff() { tensor.inner() } else { tensor }
 }
 
 #[cfg(feature = "flex")]
