@@ -8,7 +8,7 @@ use brasa::classic::{
 };
 use brasa::energy::iquitos::{Iquitos, IquitosConfig};
 use brasa::energy::station::{Station, StationConfig};
-use brasa::env::{EnvBatch, Threaded};
+use brasa::env::{EnvBatch, Precision, Threaded};
 use brasa::evacuation::{Buildings, Evacuation, EvacuationConfig, Reference, RulesConfig};
 use brasa::uara::{Candidates, LayoutConfig, Redraw, Uara, UaraConfig, baselines::greedy};
 use brasa_bench_kit::{bench, bench_steps, settings};
@@ -41,10 +41,14 @@ fn classic(criterion: &mut Criterion) {
     const N_ENVS: usize = 1024;
     // One step of 1,024 takes some microseconds, about as long as to wake a thread.
     let (on_one, on_two) = ([1, 64, N_ENVS], (&[N_ENVS, 16 * N_ENVS][..], 2));
-    sizes(criterion, "cart-pole", &on_one, on_two, |envs| {
-        Classic::<CartPole>::cart_pole().batch(envs).expect("a batch")
-    });
-    sizes(criterion, "pendulum", &on_one, on_two, |envs| Classic::<Pendulum>::pendulum().batch(envs).expect("a batch"));
+    for (precision, ending) in [(Precision::F64, ""), (Precision::F32, "-f32")] {
+        let cart_pole = Classic::<CartPole>::cart_pole().with_precision(precision);
+        let batch = |envs| cart_pole.batch(envs).expect("a batch");
+        sizes(criterion, &format!("cart-pole{ending}"), &on_one, on_two, batch);
+        let pendulum = Classic::<Pendulum>::pendulum().with_precision(precision);
+        let batch = |envs| pendulum.batch(envs).expect("a batch");
+        sizes(criterion, &format!("pendulum{ending}"), &on_one, on_two, batch);
+    }
     task(criterion, "acrobot", N_ENVS, |envs| Classic::<Acrobot>::acrobot().batch(envs).expect("a batch"));
     task(criterion, "mountain-car", N_ENVS, |envs| {
         Classic::<MountainCar>::mountain_car().batch(envs).expect("a batch")

@@ -21,13 +21,13 @@ if [ "$target" != "$host" ]; then
   linker=CARGO_TARGET_$(echo "$target" | tr 'a-z-' 'A-Z_')_LINKER
   export "$linker=$compiler"
 fi
-cargo build --release --package brasa-cli --target "$target"
+cargo build --profile dist --package brasa-cli --target "$target"
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 name=brasa-$target
 mkdir -p "$folder/$name" "$out"
-cp "${CARGO_TARGET_DIR:-target}/$target/release/brasa" README.md LICENSE* "$folder/$name/"
+cp "${CARGO_TARGET_DIR:-target}/$target/dist/brasa" README.md LICENSE* "$folder/$name/"
 # The program of another architecture cannot run here.
 if [ "$target" = "$host" ]; then
   for shell in bash zsh fish; do

@@ -41,6 +41,6 @@ pub use no_velocity::{
 pub use pendulum::{Pendulum, PendulumRules};
 pub use popgym::{CardGame, CardState, Difficulty, PopgymConfig, PositionOnlyCartPole};
 pub use reference::{Reference, ReferenceConfig, ReferenceEnv};
-pub use scenario::Classic;
+pub use scenario::{Classic, ClassicConfig};
 pub use spread::{Spread, SpreadConfig, SpreadEnv};
 pub use tag::{PreyKind, Tag, TagConfig, TagEnv};

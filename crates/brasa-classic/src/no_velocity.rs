@@ -142,6 +142,7 @@ where
         obs
     }
 
+    #[inline(always)]
     fn compact<N: Number>(&self, state: [N; STATE]) -> [N; STATE] {
         self.0.compact(state)
     }

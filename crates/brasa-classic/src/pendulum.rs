@@ -117,6 +117,7 @@ impl Rules<2, 1, 3> for PendulumRules {
         [angle.cos(), angle.sin(), speed]
     }
 
+    #[inline(always)]
     fn compact<N: Number>(&self, [angle, speed]: [N; 2]) -> [N; 2] {
         [wrapped(angle), speed]
     }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use brasa_env::wrappers::{PreviousAction, TimeLimit};
 use brasa_env::{
-    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, EpisodeData, Evaluation, Outcome, RandomController,
-    RenderedBatch, RenderedEnv, Scenario, Shown, Split, Who, evaluate_by_playing, find_baseline,
+    Baseline, BaselineKind, Env, EnvBatch, EnvError, EnvVec, EpisodeData, Evaluation, Outcome, Precision,
+    RandomController, RenderedBatch, RenderedEnv, RuleEnv, Rules, Scenario, Shown, Split, Who, evaluate_by_playing,
+    find_baseline,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::drawing::Drawing;
 use crate::rules;
@@ -22,6 +24,21 @@ pub(crate) const RANDOM: &str = "random";
 pub(crate) const BOUND: &str = "bound";
 /// The name of the best rule, the same in every scenario.
 pub(crate) const RULE: &str = "rule-based";
+
+/// Settings of a task with [`Rules`].
+///
+/// ```
+/// use brasa_classic::ClassicConfig;
+/// use brasa_env::Precision;
+///
+/// assert_eq!(ClassicConfig::default().precision, Precision::F64);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClassicConfig {
+    /// Numbers of the host: `f64`, the default, as in Gymnasium, or `f32`, which is faster. Devices compute in `f32`.
+    pub precision: Precision,
+}
 
 /// An environment as a scenario with the return as its only figure.
 ///
@@ -100,6 +117,31 @@ impl<E: Env> Classic<E> {
 
     fn with_drawing(self, drawing: Drawing) -> Self {
         Self { drawing: Some(drawing), ..self }
+    }
+}
+
+impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize>
+    Classic<RuleEnv<R, STATE, ACTION, OBS>>
+{
+    /// The same task with numbers of the given precision.
+    ///
+    /// ```
+    /// use brasa_classic::Classic;
+    /// use brasa_env::{EnvBatch, Evaluation, Precision, Scenario, Who};
+    ///
+    /// let lengths = |precision| {
+    ///     let pole = Classic::cart_pole().with_precision(precision);
+    ///     let outcomes = pole.evaluate(Who::Baseline("random"), &Evaluation::new(20, 0))?;
+    ///     Ok::<_, brasa_env::EnvError>(outcomes.iter().map(|outcome| outcome.length).sum::<u64>())
+    /// };
+    /// // Some pole falls a step earlier or later.
+    /// assert!(lengths(Precision::F64)?.abs_diff(lengths(Precision::F32)?) < 5);
+    /// # Ok::<(), brasa_env::EnvError>(())
+    /// ```
+    #[must_use]
+    pub fn with_precision(self, precision: Precision) -> Self {
+        let make = self.make;
+        Self { make: Arc::new(move || make().with_precision(precision)), ..self }
     }
 }
 

@@ -203,18 +203,24 @@ impl BatchSlabs {
     /// Calls `act` with every environment, of `n_agents` rows, whose episode ended at this step, in order.
     #[inline]
     pub(crate) fn for_each_end(&self, n_agents: usize, mut act: impl FnMut(usize)) {
-        let flags =
+        let [terminated, truncated] =
             [&self.terminated, &self.truncated].map(|flags| flags.as_slice().expect("slabs are in standard layout"));
-        let [terminated, truncated] = flags.map(|flags| flags.chunks(64));
-        for (block, (terminated, truncated)) in terminated.zip(truncated).enumerate() {
-            let mut ended = bits(terminated) | bits(truncated);
-            while ended != 0 {
-                let row = 64 * block + ended.trailing_zeros() as usize;
-                if row.is_multiple_of(n_agents) {
-                    act(row / n_agents);
-                }
-                ended &= ended - 1;
+        for_each_set([terminated, truncated], |row| {
+            if row.is_multiple_of(n_agents) {
+                act(row / n_agents);
             }
+        });
+    }
+}
+
+/// Calls `act` with every index at which one of the lists of flags is set, in order.
+#[inline]
+pub(crate) fn for_each_set<const N: usize>(flags: [&[bool]; N], mut act: impl FnMut(usize)) {
+    for first in (0..flags[0].len()).step_by(64) {
+        let mut set = flags.iter().fold(0, |set, flags| set | bits(&flags[first..flags.len().min(first + 64)]));
+        while set != 0 {
+            act(first + set.trailing_zeros() as usize);
+            set &= set - 1;
         }
     }
 }
@@ -230,8 +236,9 @@ fn bits(flags: &[bool]) -> u64 {
     let (words, rest) = flags.as_chunks::<8>();
     // A product moves the lowest bits of eight bytes into the highest byte.
     let packed = |flags: &[bool; 8]| u64::from_le_bytes(flags.map(u8::from)).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-    let first = words.iter().enumerate().fold(0, |bits, (i, word)| bits | packed(word) << (8 * i));
-    rest.iter().enumerate().fold(first, |bits, (i, flag)| bits | u64::from(*flag) << (8 * words.len() + i))
+    let last = rest.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag));
+    // From the last to the first: products of 64 bits are slow in vectors.
+    words.iter().rev().fold(last, |bits, word| bits << 8 | packed(word))
 }
 
 /// Whether one of the flags is set. All of them are read: a compiler vectorizes this loop.

@@ -5,16 +5,16 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use brasa_number::Double;
+use brasa_number::{Checked, Real};
 use ndarray::{Array2, ArrayView2, aview1};
 use rand::RngExt;
 
-use crate::batch::slab;
+use crate::batch::{for_each_set, slab};
 use crate::env_vec::tag;
 use crate::members::{Saved, panic_message};
 use crate::starts::{EPISODES, first_numbers};
 use crate::vectorized::vectorized;
-use crate::{After, BatchSlabs, EnvBatch, EnvError, EnvSpec, RuleEnv, RuleState, Rules, episode_rng, option_index};
+use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, RuleEnv, RuleState, Rules, episode_rng, option_index};
 
 /// Environments that are computed together.
 const LANES: usize = 64;
@@ -27,13 +27,13 @@ type Column<T> = [T; LANES];
 
 /// The environments of [`crate::EnvVec`] whose rules are equal. Random numbers, results and saved states are those of single environments.
 #[derive(Debug)]
-pub(crate) struct RuleBatch<R, const STATE: usize, const ACTION: usize, const OBS: usize> {
+pub(crate) struct RuleBatch<R, N, const STATE: usize, const ACTION: usize, const OBS: usize> {
     rules: R,
     spec: EnvSpec,
     first_env: usize,
     seed: u64,
     /// Numbers of the states: environment `i` is lane `i % LANES` of tile `i / LANES`.
-    states: Vec<[Column<f64>; STATE]>,
+    states: Vec<[Column<N>; STATE]>,
     /// The current episode of each environment.
     episodes: Vec<u64>,
     /// The step of the batch at which it began.
@@ -42,11 +42,11 @@ pub(crate) struct RuleBatch<R, const STATE: usize, const ACTION: usize, const OB
     /// Memory of a step: environments whose episode ended.
     ended: Vec<usize>,
     /// Memory of a step: the next states of a tile.
-    next: [Column<f64>; STATE],
+    next: [Column<N>; STATE],
 }
 
-impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize>
-    RuleBatch<R, STATE, ACTION, OBS>
+impl<R: Rules<STATE, ACTION, OBS>, N: Real, const STATE: usize, const ACTION: usize, const OBS: usize>
+    RuleBatch<R, N, STATE, ACTION, OBS>
 {
     /// Environments with the global indices from `first_env` on, in the given states.
     pub(crate) fn new(rules: R, states: Vec<[f64; STATE]>, first_env: usize, spec: EnvSpec) -> Self {
@@ -55,13 +55,13 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
             rules,
             first_env,
             seed: 0,
-            states: vec![[[0.0; LANES]; STATE]; n_envs.div_ceil(LANES)],
+            states: vec![[[N::default(); LANES]; STATE]; n_envs.div_ceil(LANES)],
             episodes: vec![0; n_envs],
             starts: vec![0; n_envs],
             steps: 0,
             ended: Vec::new(),
             spec,
-            next: [[0.0; LANES]; STATE],
+            next: [[N::default(); LANES]; STATE],
         };
         states.into_iter().enumerate().for_each(|(env, state)| batch.set_state(env, state));
         batch
@@ -69,12 +69,12 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
 
     fn state(&self, env: usize) -> [f64; STATE] {
         let tile = &self.states[env / LANES];
-        from_fn(|i| tile[i][env % LANES])
+        from_fn(|i| tile[i][env % LANES].to_f64())
     }
 
     fn set_state(&mut self, env: usize, state: [f64; STATE]) {
         let tile = &mut self.states[env / LANES];
-        tile.iter_mut().zip(state).for_each(|(column, number)| column[env % LANES] = number);
+        tile.iter_mut().zip(state).for_each(|(column, number)| column[env % LANES] = N::nearest(number));
     }
 
     /// Runs `body`, which is about one environment; a panic becomes an error with its location.
@@ -97,12 +97,12 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
             self.starts[*env] = self.steps;
             (indices[l], episodes[l]) = ((self.first_env + env) as u64, self.episodes[*env]);
         }
-        let noise = first_numbers(self.seed, &indices, &episodes);
-        for (env, noise) in envs.iter().zip(noise) {
+        let noise: [_; STATE] = first_numbers(self.seed, &indices, &episodes);
+        for (l, env) in envs.iter().enumerate() {
             self.guarded(*env, |batch| {
-                let state = batch.rules.begin(noise);
+                let state = batch.rules.begin(from_fn(|i| noise[i][l]));
                 batch.set_state(*env, state);
-                rows(&mut out.obs)[*env] = batch.rules.observe(state).map(|number| number as f32);
+                rows(&mut out.obs)[*env] = RuleEnv::observe::<N>(&batch.rules, state);
             })?;
         }
         Ok(())
@@ -156,17 +156,17 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
                 for (head, n) in batch.spec.action.heads().iter().enumerate() {
                     option_index(aview1(action), head, *n);
                 }
-                let After { state, reward, terminated } = batch.rules.step(batch.state(env), action.map(f64::from));
+                let (state, obs, step) = RuleEnv::step_alone::<N>(&batch.rules, batch.state(env), *action);
                 batch.set_state(env, state);
-                rows(&mut out.next_obs)[env] = batch.rules.observe(state).map(|number| number as f32);
-                (out.reward[env], out.terminated[env]) = (reward as f32, terminated.unwrap_or(false));
+                rows(&mut out.next_obs)[env] = obs;
+                (out.reward[env], out.terminated[env]) = (step.reward, step.terminated);
             })
         })
     }
 }
 
-impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize> EnvBatch
-    for RuleBatch<R, STATE, ACTION, OBS>
+impl<R: Rules<STATE, ACTION, OBS>, N: Real, const STATE: usize, const ACTION: usize, const OBS: usize> EnvBatch
+    for RuleBatch<R, N, STATE, ACTION, OBS>
 {
     fn spec(&self) -> &EnvSpec {
         &self.spec
@@ -202,7 +202,7 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
         out.truncated.fill(false);
         if R::TERMINATES {
             let mut ended = std::mem::take(&mut self.ended);
-            out.for_each_end(1, |env| ended.push(env));
+            for_each_set([slab(&mut out.terminated)], |env| ended.push(env));
             ended.chunks(EPISODES).try_for_each(|envs| self.begin(envs, |episode| episode + 1, out))?;
             ended.clear();
             self.ended = ended;
@@ -240,45 +240,46 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
 }
 
 vectorized! {
-    /// Computes a step of all lanes; `false` if a number was out of the range of [`Double`].
+    /// Computes a step of all lanes; `false` if a number was out of the range of [`Checked`].
     #[allow(clippy::needless_range_loop, reason = "a compiler vectorizes loops over constant ranges")]
-    fn step_lanes[R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize](
+    fn step_lanes[R: Rules<STATE, ACTION, OBS>, N: Real, const STATE: usize, const ACTION: usize, const OBS: usize](
         rules: &R,
-        states: &[Column<f64>; STATE],
+        states: &[Column<N>; STATE],
         actions: &[[f32; ACTION]; LANES],
-        next: &mut [Column<f64>; STATE],
+        next: &mut [Column<N>; STATE],
         obs: &mut [[f32; OBS]; LANES],
         reward: &mut Column<f32>,
         terminated: &mut Column<bool>,
     ) -> bool {
         let out_of_range = Cell::new(false);
-        let number = |value| Double::new(value, &out_of_range);
+        let number = |number| Checked::<N>::new(number, &out_of_range);
         for l in 0..LANES {
-            let action = from_fn(|i| number(f64::from(actions[l][i])));
-            let after = rules.step(from_fn(|i| number(states[i][l])), action);
-            let seen = rules.observe(after.state);
+            let action = from_fn(|i| number(N::nearest(f64::from(actions[l][i]))));
+            let (after, seen) = RuleEnv::advance(rules, from_fn(|i| number(states[i][l])), action, N::BITS);
             for i in 0..STATE {
                 next[i][l] = after.state[i].value;
             }
             for i in 0..OBS {
-                obs[l][i] = seen[i].value as f32;
+                obs[l][i] = seen[i].value.to_f64() as f32;
             }
-            reward[l] = after.reward.value as f32;
+            reward[l] = after.reward.value.to_f64() as f32;
             terminated[l] = after.terminated.unwrap_or(false);
         }
         !out_of_range.get()
     }
 }
 
-/// Whether every discrete action is an index below its number of alternatives, below 2^22.
-fn are_legal<const ACTION: usize>(heads: &[usize], actions: &[[f32; ACTION]; LANES]) -> bool {
-    /// Adding and subtracting this rounds to an integer.
-    const ROUND: f32 = 8_388_608.0;
-    heads.iter().enumerate().all(|(head, n)| {
-        let n = (*n).min(1 << 22) as f32;
-        let is_index = |x: f32| (x >= 0.0) & (x < n) & ((x + ROUND) - ROUND == x);
-        actions.iter().fold(true, |legal, action| legal & is_index(action[head]))
-    })
+vectorized! {
+    /// Whether every discrete action is an index below its number of alternatives, below 2^22.
+    fn are_legal[const ACTION: usize](heads: &[usize], actions: &[[f32; ACTION]; LANES]) -> bool {
+        /// Adding and subtracting this rounds to an integer.
+        const ROUND: f32 = 8_388_608.0;
+        heads.iter().enumerate().all(|(head, n)| {
+            let n = (*n).min(1 << 22) as f32;
+            let is_index = |x: f32| (x >= 0.0) & (x < n) & ((x + ROUND) - ROUND == x);
+            actions.iter().fold(true, |legal, action| legal & is_index(action[head]))
+        })
+    }
 }
 
 /// Copies observations after a step to those before the next one, while they are near: at the end of an episode, another one follows.

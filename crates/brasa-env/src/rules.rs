@@ -2,19 +2,19 @@
 
 use std::array::from_fn;
 
-use brasa_number::Number;
-use ndarray::{ArrayView1, ArrayViewMut1};
+use brasa_number::{Number, Real, Single};
+use ndarray::{ArrayView1, ArrayViewMut1, aview1};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::rule_batch::RuleBatch;
-use crate::{Env, EnvBatch, EnvRng, EnvSpec, Space, Step, option_index};
+use crate::{Env, EnvBatch, EnvRng, EnvSpec, Precision, Space, Step, option_index};
 
 /// The rules of an environment as functions of `STATE` numbers, `ACTION` numbers and `OBS` numbers.
 ///
-/// [`RuleEnv`] computes them in 64 bits on the host. `RuleTensors` of `brasa-core` computes them for a batch on a device, as one kernel. Both
-/// have the settings of the type and no others. A rule has no `if` on numbers (see [`Number::select`]) and draws no random numbers after the
-/// start of an episode.
+/// [`RuleEnv`] computes them on the host, in 64 bits or 32 ([`Precision`]). `RuleTensors` of `brasa-core` computes them for a batch on a device, as
+/// one kernel. Both have the settings of the type and no others. A rule has no `if` on numbers (see [`Number::select`]) and draws no random numbers
+/// after the start of an episode.
 ///
 /// [`crate::EnvVec`] steps environments of equal rules together, in the vectors of the processor. Mark [`Rules::step`], [`Rules::observe`] and the
 /// functions that they call with `#[inline(always)]`: a compiler vectorizes only what is part of the loop over environments. Without the mark,
@@ -86,7 +86,8 @@ pub trait Rules<const STATE: usize, const ACTION: usize, const OBS: usize>: Clon
     /// The observation of a state.
     fn observe<N: Number>(&self, state: [N; STATE]) -> [N; OBS];
 
-    /// An equal state whose numbers stay small, such as an angle without whole turns. Devices keep it, as they have 32 bits.
+    /// An equal state whose numbers stay small, such as an angle without whole turns. It is kept where numbers have 32 bits: on devices, and with
+    /// [`Precision::F32`]. Mark it as [`Rules::step`].
     fn compact<N: Number>(&self, state: [N; STATE]) -> [N; STATE] {
         state
     }
@@ -113,7 +114,8 @@ pub struct After<N: Number, const STATE: usize> {
     pub terminated: Option<N::Mask>,
 }
 
-/// [`Rules`] as an environment of the host, in 64 bits. [`crate::EnvVec`] steps environments of equal rules together.
+/// [`Rules`] as an environment of the host, in 64 bits unless [`RuleEnv::with_precision`] chooses 32. [`crate::EnvVec`] steps environments of equal
+/// rules together.
 ///
 /// ```
 /// # mod shown { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shown/tanks.inc")); }
@@ -131,6 +133,7 @@ pub struct After<N: Number, const STATE: usize> {
 pub struct RuleEnv<R, const STATE: usize, const ACTION: usize, const OBS: usize> {
     rules: R,
     state: [f64; STATE],
+    precision: Precision,
     /// See [`Space::heads`].
     heads: Vec<usize>,
 }
@@ -182,7 +185,15 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
     /// An environment in the given state.
     pub fn at(rules: R, state: [f64; STATE]) -> Self {
         let heads = rules.action_space().heads().to_vec();
-        Self { rules, state, heads }
+        Self { rules, state, precision: Precision::F64, heads }
+    }
+
+    /// The same environment with numbers of the given precision; its state is rounded.
+    #[must_use]
+    pub fn with_precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self.put(self.state);
+        self
     }
 
     /// The rules, with their settings.
@@ -190,8 +201,44 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
         &self.rules
     }
 
-    fn observe(&self, mut obs: ArrayViewMut1<f32>) {
-        obs.iter_mut().zip(self.rules.observe(self.state)).for_each(|(to, number)| *to = number as f32);
+    fn put(&mut self, state: [f64; STATE]) {
+        self.state = match self.precision {
+            Precision::F64 => state,
+            Precision::F32 => state.map(|number| f64::from(number as f32)),
+        };
+    }
+
+    /// What a step leads to, and the observation after it. States of 32 bits are kept small.
+    #[inline(always)]
+    pub(crate) fn advance<N: Number>(
+        rules: &R,
+        state: [N; STATE],
+        action: [N; ACTION],
+        bits: u32,
+    ) -> (After<N, STATE>, [N; OBS]) {
+        let mut after = rules.step(state, action);
+        if bits == 32 {
+            after.state = rules.compact(after.state);
+        }
+        let obs = rules.observe(after.state);
+        (after, obs)
+    }
+
+    /// The observation of a state of numbers `N`.
+    pub(crate) fn observe<N: Real>(rules: &R, state: [f64; STATE]) -> [f32; OBS] {
+        rules.observe(state.map(N::nearest)).map(|number| number.to_f64() as f32)
+    }
+
+    /// A step with numbers `N`: the next state, its observation, and what the step gave.
+    pub(crate) fn step_alone<N: Real>(
+        rules: &R,
+        state: [f64; STATE],
+        action: [f32; ACTION],
+    ) -> ([f64; STATE], [f32; OBS], Step) {
+        let action = action.map(|number| N::nearest(f64::from(number)));
+        let (After { state, reward, terminated }, obs) = Self::advance(rules, state.map(N::nearest), action, N::BITS);
+        let step = Step { reward: reward.to_f64() as f32, terminated: terminated.unwrap_or(false), truncated: false };
+        (state.map(N::to_f64), obs.map(|number| number.to_f64() as f32), step)
     }
 }
 
@@ -220,32 +267,42 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
         EnvSpec::NEVER
     }
 
-    fn reset(&mut self, rng: &mut EnvRng, obs: ArrayViewMut1<f32>) {
-        self.state = self.rules.begin(from_fn(|_| rng.random::<f64>()));
-        self.observe(obs);
+    fn reset(&mut self, rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) {
+        self.put(self.rules.begin(from_fn(|_| rng.random::<f64>())));
+        let seen = match self.precision {
+            Precision::F64 => Self::observe::<f64>(&self.rules, self.state),
+            Precision::F32 => Self::observe::<Single>(&self.rules, self.state),
+        };
+        obs.assign(&aview1(&seen));
     }
 
     /// # Panics
     /// If a discrete action is not an index of the space.
-    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, obs: ArrayViewMut1<f32>) -> Step {
+    fn step(&mut self, action: ArrayView1<f32>, _rng: &mut EnvRng, mut obs: ArrayViewMut1<f32>) -> Step {
         for (head, n) in self.heads.iter().enumerate() {
             option_index(action, head, *n);
         }
-        let numbers = from_fn(|i| f64::from(action[i]));
-        let After { state, reward, terminated } = self.rules.step(self.state, numbers);
+        let action = from_fn(|i| action[i]);
+        let (state, seen, step) = match self.precision {
+            Precision::F64 => Self::step_alone::<f64>(&self.rules, self.state, action),
+            Precision::F32 => Self::step_alone::<Single>(&self.rules, self.state, action),
+        };
         self.state = state;
-        self.observe(obs);
-        Step { reward: reward as f32, terminated: terminated.unwrap_or(false), truncated: false }
+        obs.assign(&aview1(&seen));
+        step
     }
 
     /// Environments of equal rules are computed together.
     fn together(envs: &[Self], first_env: usize, spec: &EnvSpec) -> Option<Box<dyn EnvBatch>> {
-        let rules = &envs.first()?.rules;
-        if envs.iter().any(|env| env.rules != *rules) {
+        let Self { rules, precision, .. } = envs.first()?;
+        if envs.iter().any(|env| env.rules != *rules || env.precision != *precision) {
             return None;
         }
-        let states = envs.iter().map(|env| env.state).collect();
-        Some(Box::new(RuleBatch::new(rules.clone(), states, first_env, spec.clone())))
+        let (rules, states, spec) = (rules.clone(), envs.iter().map(|env| env.state).collect(), spec.clone());
+        Some(match precision {
+            Precision::F64 => Box::new(RuleBatch::<_, f64, _, _, _>::new(rules, states, first_env, spec)),
+            Precision::F32 => Box::new(RuleBatch::<_, Single, _, _, _>::new(rules, states, first_env, spec)),
+        })
     }
 
     fn state(&self) -> Self::State {
@@ -253,7 +310,7 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
     }
 
     fn set_state(&mut self, RuleState(state): Self::State) {
-        self.state = state;
+        self.put(state);
     }
 }
 

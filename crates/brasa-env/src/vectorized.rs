@@ -5,10 +5,10 @@
 /// The results are equal: a compiler neither reorders nor contracts operations. References that are arguments do not overlap, so that a compiler
 /// vectorizes loops over them without a check.
 macro_rules! vectorized {
-    ($(#[$attribute:meta])* fn $name:ident [$($generics:tt)*] ($($arg:ident: $type:ty),* $(,)?) -> $result:ty $body:block) => {
+    ($(#[$attribute:meta])* $visibility:vis fn $name:ident [$($generics:tt)*] ($($arg:ident: $type:ty),* $(,)?) -> $result:ty $body:block) => {
         $(#[$attribute])*
         #[allow(unsafe_code, reason = "functions with more instructions are called where the processor has them")]
-        fn $name<$($generics)*>($($arg: $type),*) -> $result {
+        $visibility fn $name<$($generics)*>($($arg: $type),*) -> $result {
             #[inline(always)]
             fn plain<$($generics)*>($($arg: $type),*) -> $result $body
 

@@ -2,8 +2,8 @@
 //!
 //! [`Number`] is what a rule computes with. It is implemented by
 //! - `f64`, for tests and for physics on the host;
-//! - [`Double`], an `f64` whose functions have no branch, so that a compiler vectorizes a loop over environments;
-//! - [`Single`], an `f32` whose functions have no branch, so that a compiler vectorizes a loop over rows;
+//! - [`Single`], an `f32` whose functions have no branch except sine and cosine, so that a compiler vectorizes a loop over rows;
+//! - [`Checked`], an `f64` or a [`Single`] none of whose functions has a branch, for loops over environments;
 //! - [`Dual`], a number of any of these kinds with its derivatives;
 //! - the values that `brasa-kernels` records and translates to kernels for GPUs.
 //!
@@ -59,8 +59,8 @@
 
 mod angle;
 mod cell;
+mod checked;
 mod distribution;
-mod double;
 mod dual;
 mod functions;
 mod number;
@@ -69,8 +69,8 @@ mod row_loss;
 mod row_rule;
 
 pub use cell::{CellRule, Gru, Lstm};
+pub use checked::{Checked, Real};
 pub use distribution::{Categorical, CategoricalDraw, HALF_LN_2_PI, Normal, NormalDraw};
-pub use double::Double;
 pub use dual::Dual;
 pub use functions::{exp, exp_of_negative, ln, ln_1p, tanh};
 pub use number::{Number, Single};

@@ -50,9 +50,9 @@ pub trait Number:
     fn tanh(self) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
-    /// The sine of radians. In 64 bits, the error is at most two units in the last place, for any angle.
+    /// The sine of radians. In 64 bits, the error is at most two units in the last place, for any angle; in 32 bits it is 1e-7.
     fn sin(self) -> Self;
-    /// The cosine of radians. In 64 bits, the error is at most two units in the last place, for any angle.
+    /// The cosine of radians. In 64 bits, the error is at most two units in the last place, for any angle; in 32 bits it is 1e-7.
     fn cos(self) -> Self;
     /// The largest whole number that is not above this. Its derivative is 0.
     fn floor(self) -> Self;
@@ -239,7 +239,7 @@ impl Number for f64 {
 /// assert_eq!(x, Single(2.0));
 /// assert_eq!(x.min_of(1.5).0, 1.5f32);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd)]
 pub struct Single(pub f32);
 
 macro_rules! operators {
@@ -278,9 +278,18 @@ impl Number for Single {
     comparisons!();
     functions!(
         Single, |x: Single| x.0;
-        exp functions::exp, ln functions::ln, ln_1p functions::ln_1p, tanh functions::tanh, sqrt f32::sqrt, sin f32::sin, cos f32::cos,
-        floor f32::floor, log2 f32::log2, log10 f32::log10
+        exp functions::exp, ln functions::ln, ln_1p functions::ln_1p, tanh functions::tanh, sqrt f32::sqrt, floor f32::floor, log2 f32::log2, log10 f32::log10
     );
+
+    #[inline(always)]
+    fn sin(self) -> Self {
+        Self(if functions::is_in_range(self.0) { functions::sin(self.0) } else { self.0.sin() })
+    }
+
+    #[inline(always)]
+    fn cos(self) -> Self {
+        Self(if functions::is_in_range(self.0) { functions::cos(self.0) } else { self.0.cos() })
+    }
 
     #[inline(always)]
     fn constant(self, value: f64) -> Self {

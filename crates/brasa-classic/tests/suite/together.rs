@@ -2,7 +2,8 @@
 
 use brasa_classic::{CartPole, CartPoleRules, Pendulum};
 use brasa_env::{
-    BatchSlabs, Env, EnvBatch, EnvRng, EnvVec, RandomController, Space, Step, Threaded, named_rng, random_actions,
+    BatchSlabs, Env, EnvBatch, EnvRng, EnvVec, Precision, RandomController, RuleEnv, Rules, Space, Step, Threaded,
+    named_rng, random_actions,
 };
 use ndarray::{Array2, ArrayView1, ArrayViewMut1};
 
@@ -41,6 +42,21 @@ impl<E: Env> Env for Alone<E> {
     }
 }
 
+/// An environment whose numbers can have 32 bits.
+trait WithPrecision: Env + Default {
+    fn with_precision(precision: Precision) -> Self;
+}
+
+impl<R: Rules<S, A, O> + Default, const S: usize, const A: usize, const O: usize> WithPrecision
+    for RuleEnv<R, S, A, O>
+{
+    fn with_precision(precision: Precision) -> Self {
+        Self::default().with_precision(precision)
+    }
+}
+
+const PRECISIONS: [Precision; 2] = [Precision::F64, Precision::F32];
+
 /// Steps both batches with random actions and expects equal slabs.
 fn compare(name: &str, one: &mut dyn EnvBatch, other: &mut dyn EnvBatch, slabs: [BatchSlabs; 2], n_steps: usize) {
     let [mut slabs, mut others] = slabs;
@@ -58,10 +74,13 @@ fn compare(name: &str, one: &mut dyn EnvBatch, other: &mut dyn EnvBatch, slabs: 
     }
 }
 
-fn check<E: Env + Default>(name: &str) {
-    for n_envs in [1, 7, 64, 150] {
-        let mut together = EnvVec::new(3..3 + n_envs, |_| E::default()).expect("a batch");
-        let mut alone = EnvVec::new(3..3 + n_envs, |_| Alone(E::default())).expect("a batch");
+fn check<E: WithPrecision>(name: &str) {
+    for (n_envs, precision) in
+        [1, 7, 64, 150].into_iter().flat_map(|n_envs| PRECISIONS.map(|precision| (n_envs, precision)))
+    {
+        let make = |_| E::with_precision(precision);
+        let mut together = EnvVec::new(3..3 + n_envs, make).expect("a batch");
+        let mut alone = EnvVec::new(3..3 + n_envs, |index| Alone(make(index))).expect("a batch");
         let mut slabs = [BatchSlabs::new(together.spec()), BatchSlabs::new(alone.spec())];
         together.reset(9, &mut slabs[0]).expect("it starts");
         alone.reset(9, &mut slabs[1]).expect("it starts");
@@ -77,11 +96,14 @@ fn a_batch_has_the_numbers_of_single_environments() {
 
 #[test]
 fn large_angles_are_those_of_single_environments() {
-    let at = |index: usize| Pendulum::at(Default::default(), [1e3 * (index as f64).powi(5), 0.5]);
-    let mut together = EnvVec::new(0..150, at).expect("a batch");
-    let mut alone = EnvVec::new(0..150, |index| Alone(at(index))).expect("a batch");
-    let slabs = [BatchSlabs::new(together.spec()), BatchSlabs::new(alone.spec())];
-    compare("pendulum", &mut together, &mut alone, slabs, 20);
+    for precision in PRECISIONS {
+        let angle = |index: usize| 1e3 * (index as f64).powi(5);
+        let at = |index| Pendulum::at(Default::default(), [angle(index), 0.5]).with_precision(precision);
+        let mut together = EnvVec::new(0..150, at).expect("a batch");
+        let mut alone = EnvVec::new(0..150, |index| Alone(at(index))).expect("a batch");
+        let slabs = [BatchSlabs::new(together.spec()), BatchSlabs::new(alone.spec())];
+        compare("pendulum", &mut together, &mut alone, slabs, 20);
+    }
 }
 
 #[test]
@@ -95,15 +117,21 @@ fn threads_have_the_numbers_of_one() {
 }
 
 /// Cart-poles of equal rules; or the last one has another limit, which no episode reaches, so that all are stepped alone.
-fn cart_poles(n_envs: usize, are_equal: bool) -> EnvVec<CartPole> {
+fn cart_poles(n_envs: usize, are_equal: bool, precision: Precision) -> EnvVec<CartPole> {
     let limit = |index: usize| if are_equal || index + 1 < n_envs { 1e6 } else { 2e6 };
-    let make = |index| CartPole::new(CartPoleRules { position_limit_m: limit(index), ..Default::default() });
+    let rules = |index| CartPoleRules { position_limit_m: limit(index), ..Default::default() };
+    let make = |index| CartPole::new(rules(index)).with_precision(precision);
     EnvVec::new(0..n_envs, make).expect("a batch")
 }
 
 #[test]
 fn saved_states_are_those_of_single_environments() {
-    let mut batches = [cart_poles(70, true), cart_poles(70, false)];
+    PRECISIONS.into_iter().for_each(check_saved_states);
+}
+
+fn check_saved_states(precision: Precision) {
+    let make = || [true, false].map(|are_equal| cart_poles(70, are_equal, precision));
+    let mut batches = make();
     let mut slabs = batches.each_ref().map(|batch| BatchSlabs::new(batch.spec()));
     let mut random = batches.each_ref().map(|batch| RandomController::new(batch.spec(), 1, 0..70));
     let mut saved = Vec::new();
@@ -117,7 +145,7 @@ fn saved_states_are_those_of_single_environments() {
         saved.push(batches[i].save());
     }
     assert!(saved[0] == saved[1], "the bytes are equal");
-    let [mut together, mut alone] = [cart_poles(70, true), cart_poles(70, false)];
+    let [mut together, mut alone] = make();
     together.load(&saved[1]).expect("it is a state of cart-poles");
     alone.load(&saved[0]).expect("it is a state of cart-poles");
     compare("cart-pole", &mut together, &mut alone, slabs, 50);
@@ -143,4 +171,15 @@ fn an_illegal_action_is_an_error_that_names_the_environment() {
             batch.step(actions.view(), &mut slabs).expect("it steps");
         }
     }
+}
+
+#[test]
+fn environments_of_other_precision_are_stepped_alone() {
+    let mixed = |index: usize| CartPole::default().with_precision(PRECISIONS[index % 2]);
+    let mut batch = EnvVec::new(0..64, mixed).expect("a batch");
+    let mut alone = EnvVec::new(0..64, |index| Alone(mixed(index))).expect("a batch");
+    let mut slabs = [BatchSlabs::new(batch.spec()), BatchSlabs::new(alone.spec())];
+    batch.reset(3, &mut slabs[0]).expect("it starts");
+    alone.reset(3, &mut slabs[1]).expect("it starts");
+    compare("cart-pole", &mut batch, &mut alone, slabs, 60);
 }

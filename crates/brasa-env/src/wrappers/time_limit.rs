@@ -2,6 +2,7 @@
 
 use ndarray::ArrayView2;
 
+use crate::batch::slab;
 use crate::{BatchSlabs, EnvBatch, EnvError, EnvSpec, field};
 
 /// Truncates every episode that did not end within `max_steps` steps.
@@ -68,10 +69,13 @@ impl<B: EnvBatch> super::Wrapper for TimeLimit<B> {
     fn step(&mut self, actions: ArrayView2<f32>, out: &mut BatchSlabs) -> Result<(), EnvError> {
         self.inner.step(actions, out)?;
         let n_agents = self.inner.n_agents();
-        self.steps.iter_mut().for_each(|steps| *steps += 1);
-        out.for_each_end(n_agents, |env| self.steps[env] = 0);
-        // All numbers are read: a compiler vectorizes this loop.
-        if !self.steps.iter().fold(false, |any, steps| any | (*steps >= self.max_steps)) {
+        let [terminated, truncated] = [&mut out.terminated, &mut out.truncated].map(|flags| &*slab(flags));
+        // With one agent, the rows of agents lie side by side: a compiler vectorizes the loop.
+        let any = match n_agents {
+            1 => count(&mut self.steps, terminated, truncated, 1, self.max_steps),
+            _ => count(&mut self.steps, terminated, truncated, n_agents, self.max_steps),
+        };
+        if !any {
             return Ok(());
         }
         for env in 0..self.steps.len() {
@@ -97,4 +101,14 @@ impl<B: EnvBatch> super::Wrapper for TimeLimit<B> {
     fn set_state(&mut self, state: Vec<u32>) {
         self.steps = state;
     }
+}
+
+/// Counts a step of every environment, from 0 again after an end; whether one of them has reached the limit.
+#[inline(always)]
+fn count(steps: &mut [u32], terminated: &[bool], truncated: &[bool], n_agents: usize, max_steps: u32) -> bool {
+    let ended = terminated.chunks_exact(n_agents).zip(truncated.chunks_exact(n_agents));
+    steps.iter_mut().zip(ended).fold(false, |any, (steps, (terminated, truncated))| {
+        *steps = if terminated[0] | truncated[0] { 0 } else { *steps + 1 };
+        any | (*steps >= max_steps)
+    })
 }

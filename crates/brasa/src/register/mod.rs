@@ -250,22 +250,26 @@ pub fn scenarios() -> Registry {
 
 #[cfg(feature = "classic")]
 mod classic {
-    //! Classic tasks, most of which have no settings.
+    //! Classic tasks.
 
     use std::convert::Infallible;
 
     use brasa_classic::{
-        Acrobot, CartPole, CartPoleNoVelocity, Catch, Classic, Difficulty, MountainCar, MountainCarContinuous,
-        MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity, PopgymConfig, Reference, ReferenceConfig,
-        Spread, SpreadConfig, Tag, TagConfig,
+        Acrobot, CartPole, CartPoleNoVelocity, Catch, Classic, ClassicConfig, Difficulty, MountainCar,
+        MountainCarContinuous, MountainCarContinuousNoVelocity, Pendulum, PendulumNoVelocity, PopgymConfig, Reference,
+        ReferenceConfig, Spread, SpreadConfig, Tag, TagConfig,
     };
     #[cfg(feature = "tensor")]
     use brasa_core::RuleTensors;
-    use brasa_env::{Env, RuleEnv, Rules, Scenario};
-    use brasa_experiment::{NoSettings, Registry, ScenarioEntry};
+    use brasa_env::{Env, RuleEnv, Rules};
+    use brasa_experiment::{Registry, ScenarioEntry};
 
-    fn entry<S: Scenario>(name: &str, make: fn() -> S) -> ScenarioEntry<S> {
-        ScenarioEntry::new(name, move |_: NoSettings| Ok::<S, Infallible>(make()))
+    fn entry<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, const OBS: usize>(
+        name: &str,
+        make: fn() -> Classic<RuleEnv<R, STATE, ACTION, OBS>>,
+    ) -> ScenarioEntry<Classic<RuleEnv<R, STATE, ACTION, OBS>>> {
+        let make = move |config: ClassicConfig| Ok::<_, Infallible>(make().with_precision(config.precision));
+        ScenarioEntry::new(name, make)
     }
 
     /// Adds a task, for devices too.
@@ -308,7 +312,7 @@ mod classic {
                 "MountainCarContinuous without its speed: for policies that remember",
             ),
         ] {
-            registry.settings::<NoSettings>(&format!("scenario.{name}"), about);
+            registry.settings::<ClassicConfig>(&format!("scenario.{name}"), about);
         }
         let spread = ScenarioEntry::new("simple-spread", Spread::new);
         #[cfg(feature = "tensor")]
