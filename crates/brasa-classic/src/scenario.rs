@@ -134,7 +134,7 @@ impl<R: Rules<STATE, ACTION, OBS>, const STATE: usize, const ACTION: usize, cons
     ///     let outcomes = pole.evaluate(Who::Baseline("random"), &Evaluation::new(20, 0))?;
     ///     Ok::<_, brasa_env::EnvError>(outcomes.iter().map(|outcome| outcome.length).sum::<u64>())
     /// };
-    /// // Some pole falls a step earlier or later.
+    /// // A pole may fall a step earlier or later.
     /// assert!(lengths(Precision::F64)?.abs_diff(lengths(Precision::F32)?) < 5);
     /// # Ok::<(), brasa_env::EnvError>(())
     /// ```

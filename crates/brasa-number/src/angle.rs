@@ -1,6 +1,6 @@
-//! Sine and cosine without a branch, for angles of moderate size.
+//! Sine and cosine in 64 bits without a branch, for angles of moderate size.
 //!
-//! In 64 bits the angle is reduced by multiples of `pi / 2` with 119 binary digits of `pi` (Cody and Waite), and the polynomials are those of Sun's `fdlibm`. The
+//! The angle is reduced by multiples of `pi / 2` with 119 binary digits of `pi` (Cody and Waite), and the polynomials are those of Sun's `fdlibm`. The
 //! distance to the standard library is at most two units in the last place (tested).
 
 use std::f64::consts::FRAC_2_PI;

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt::Debug;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+use crate::number::masks;
 use crate::{Number, Single, angle, functions, remainder};
 
 /// A number of the host: `f64` or [`Single`].
@@ -185,8 +186,7 @@ macro_rules! functions {
 }
 
 impl<R: Real> Number for Checked<'_, R> {
-    type Mask = bool;
-
+    masks!();
     functions!(exp, ln, ln_1p, tanh, sqrt, floor, log2, log10, rounded);
 
     #[inline(always)]
@@ -207,21 +207,6 @@ impl<R: Real> Number for Checked<'_, R> {
     #[inline(always)]
     fn modulo(self, divisor: f64) -> Self {
         self.checked(self.value.modulo_in_range(divisor))
-    }
-
-    #[inline(always)]
-    fn not(mask: bool) -> bool {
-        !mask
-    }
-
-    #[inline(always)]
-    fn both(one: bool, other: bool) -> bool {
-        one & other
-    }
-
-    #[inline(always)]
-    fn either(one: bool, other: bool) -> bool {
-        one | other
     }
 
     #[inline(always)]

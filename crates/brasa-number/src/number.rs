@@ -50,9 +50,9 @@ pub trait Number:
     fn tanh(self) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
-    /// The sine of radians. In 64 bits, the error is at most two units in the last place, for any angle; in 32 bits it is 1e-7.
+    /// The sine of radians, for any angle. The error is at most two units in the last place in 64 bits, and 1e-7 in 32 bits.
     fn sin(self) -> Self;
-    /// The cosine of radians. In 64 bits, the error is at most two units in the last place, for any angle; in 32 bits it is 1e-7.
+    /// The cosine of radians, for any angle. The error is at most two units in the last place in 64 bits, and 1e-7 in 32 bits.
     fn cos(self) -> Self;
     /// The largest whole number that is not above this. Its derivative is 0.
     fn floor(self) -> Self;
@@ -158,20 +158,10 @@ macro_rules! functions {
     )*};
 }
 
-/// Comparisons whose outcome is a `bool`.
-macro_rules! comparisons {
+/// Outcomes of comparisons that are a `bool`.
+macro_rules! masks {
     () => {
         type Mask = bool;
-
-        #[inline(always)]
-        fn lower(self, other: Self) -> bool {
-            self < other
-        }
-
-        #[inline(always)]
-        fn equal(self, other: Self) -> bool {
-            self == other
-        }
 
         #[inline(always)]
         fn not(mask: bool) -> bool {
@@ -186,6 +176,24 @@ macro_rules! comparisons {
         #[inline(always)]
         fn either(one: bool, other: bool) -> bool {
             one | other
+        }
+    };
+}
+pub(crate) use masks;
+
+/// Comparisons whose outcome is a `bool`.
+macro_rules! comparisons {
+    () => {
+        $crate::number::masks!();
+
+        #[inline(always)]
+        fn lower(self, other: Self) -> bool {
+            self < other
+        }
+
+        #[inline(always)]
+        fn equal(self, other: Self) -> bool {
+            self == other
         }
 
         #[inline(always)]
