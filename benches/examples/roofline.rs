@@ -125,7 +125,9 @@ fn dqn(obs: usize, n_actions: usize, hidden: usize, rows: usize, device: &Device
         (QNetworkConfig { hidden: vec![hidden; 2], ..Default::default() }, &mut named_rng(0, "weights", 0));
     let network =
         QNetwork::new(&config, &space, &Space::Discrete(n_actions), &device.clone().autodiff(), rng).expect("valid");
-    let mut dqn = Dqn::new(network, DqnConfig::default()).expect("valid");
+    // One network evaluates the next observations, as the work below counts.
+    let config = DqnConfig { double: false, ..Default::default() };
+    let mut dqn = Dqn::new(network, config).expect("valid");
     let batch = || Transitions {
         obs: Obs::new(random([rows, obs], device)),
         action: Tensor::zeros([rows, 1], device),

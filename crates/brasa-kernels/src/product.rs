@@ -181,7 +181,7 @@ fn multiply_to(
         parts.map(move |(i, to)| Part { member, first: i * step, to })
     });
     let multiply = |Part { member, first, to }: Part<'_>| {
-        let (left, right) = (left.member(member).skip_rows(first), right.member(member));
+        let (left, right) = (left.member(member).skip(first, 0), right.member(member));
         let dims = [to.len() / columns, inner, columns];
         let to = to.as_mut_ptr().cast::<f32>();
         // SAFETY: `fits` and the equality of inner dimensions keep reads inside both slices; writes fill the rows and

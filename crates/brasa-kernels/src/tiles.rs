@@ -1,12 +1,13 @@
 //! The product of two matrices in tiles that stay in registers.
 //!
 //! A general product copies its factors into blocks first, which takes longer than a small product itself. Here the right factor is read
-//! where it lies, and a bias is added without another pass.
+//! where it lies, a transposed one through copies of a few columns, and a bias is added without another pass.
 
 use std::cell::Cell;
 use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
+use wide::f32x4;
 
 use crate::scratch::with_scratch;
 
@@ -33,9 +34,9 @@ pub(crate) struct Strided<'a> {
 }
 
 impl<'a> Strided<'a> {
-    /// Without the first rows.
-    pub fn skip_rows(self, row: usize) -> Self {
-        Self { data: &self.data[row * self.row..], ..self }
+    /// Without the first rows and columns.
+    pub fn skip(self, row: usize, column: usize) -> Self {
+        Self { data: &self.data[row * self.row + column * self.column..], ..self }
     }
 
     fn turned(self) -> Self {
@@ -45,11 +46,13 @@ impl<'a> Strided<'a> {
 
 /// Whether [`multiply_tiles`] is the faster product for `[rows, inner, columns]`: measured against the crate `gemm`.
 pub(crate) fn fits_tiles(left: Strided<'_>, right: Strided<'_>, [rows, inner, columns]: [usize; 3]) -> bool {
-    let stays_in_cache = rows <= 64 || inner * columns <= 128 * 128;
+    // Tiles of 64 columns read a wide right factor half as often as those of 16.
+    let most = if pulp::Arch::new().dispatch(Lanes) >= 16 { 512 * 512 } else { 128 * 128 };
+    let stays_in_cache = rows <= 64 || inner * columns <= most;
     match columns {
         1 => left.row == 1,
         2..NARROW => left.row == 1 || left.column == 1,
-        _ => (right.column == 1 || inner < NARROW) && stays_in_cache,
+        _ => (right.column == 1 || right.row == 1 || inner < NARROW) && stays_in_cache,
     }
 }
 
@@ -69,22 +72,19 @@ pub(crate) unsafe fn multiply_tiles(
     let [rows, inner, columns] = dims;
     // Compiled once per instruction set and selected at run time.
     let arch = pulp::Arch::new();
-    if columns >= NARROW && right.column == 1 {
-        return arch.dispatch(Tiles { left, right, bias, to, dims });
-    }
     with_scratch(&SCRATCH, |scratch| {
         if columns >= NARROW {
-            let rows = copy(right, inner, columns, first(scratch, inner * columns));
-            return arch.dispatch(Tiles { left, right: rows, bias, to, dims });
+            return arch.dispatch(Tiles { left, right, bias, to, dims, scratch });
         }
+        let scratch = first(scratch, columns * inner.max(rows));
         if left.column == 1 {
-            let columns = copy(right.turned(), columns, inner, first(scratch, columns * inner)).data;
-            return arch.dispatch(Dots { left, columns, bias, to, dims });
+            copy(right.turned(), columns, inner, scratch);
+            return arch.dispatch(Dots { left, columns: scratch, bias, to, dims });
         }
-        let scratch = first(scratch, columns * rows);
         // The transposed product, whose columns fill vectors.
         let (left, right) = (right.turned(), left.turned());
-        arch.dispatch(Tiles { left, right, bias: None, to: scratch.as_mut_ptr(), dims: [columns, inner, rows] });
+        let (product, dims) = (scratch.as_mut_ptr(), [columns, inner, rows]);
+        arch.dispatch(Tiles { left, right, bias: None, to: product, dims, scratch: &mut Vec::new() });
         for row in 0..rows {
             for column in 0..columns {
                 let bias = bias.map_or(0.0, |bias| bias[column]);
@@ -100,12 +100,42 @@ fn first(scratch: &mut Vec<f32>, n: usize) -> &mut [f32] {
     &mut scratch[..n]
 }
 
-/// Copies a matrix into contiguous rows.
-fn copy<'a>(from: Strided<'_>, rows: usize, columns: usize, to: &'a mut [f32]) -> Strided<'a> {
-    for (row, to) in to.chunks_exact_mut(columns).take(rows).enumerate() {
-        to.iter_mut().enumerate().for_each(|(column, to)| *to = from.data[row * from.row + column * from.column]);
+/// Copies a matrix into contiguous rows; a transposed one in blocks of four by four.
+#[inline(always)]
+fn copy(from: Strided<'_>, rows: usize, columns: usize, to: &mut [f32]) {
+    /// So many rows of 64 columns stay in the first cache.
+    const ROWS: usize = 64;
+    let [in_blocks, columns_in_blocks] = if from.row == 1 { [rows, columns].map(|n| n / 4 * 4) } else { [0; 2] };
+    for (row, to) in (0..in_blocks).step_by(ROWS).zip(to.chunks_mut(ROWS * columns)) {
+        let n = ROWS.min(in_blocks - row);
+        for column in (0..columns_in_blocks).step_by(4) {
+            let four: [&[f32]; 4] = std::array::from_fn(|i| &from.data[row + (column + i) * from.column..][..n]);
+            let [a, b, c, d] = four.map(|column| column.as_chunks::<4>().0);
+            for ((((to, a), b), c), d) in to.chunks_exact_mut(4 * columns).zip(a).zip(b).zip(c).zip(d) {
+                let turned = f32x4::transpose([a, b, c, d].map(|numbers| f32x4::new(*numbers)));
+                for (to, row) in to.chunks_exact_mut(columns).zip(turned) {
+                    to[column..column + 4].copy_from_slice(row.as_array());
+                }
+            }
+        }
     }
-    Strided { data: to, row: columns, column: 1 }
+    for (row, to) in to.chunks_exact_mut(columns).take(rows).enumerate() {
+        let first = if row < in_blocks { columns_in_blocks } else { 0 };
+        let rest = to.iter_mut().enumerate().skip(first);
+        rest.for_each(|(column, to)| *to = from.data[row * from.row + column * from.column]);
+    }
+}
+
+/// Numbers in a vector of this processor.
+struct Lanes;
+
+impl WithSimd for Lanes {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        S::F32_LANES
+    }
 }
 
 /// Products of rows with few columns.
@@ -158,19 +188,35 @@ impl Dots<'_> {
     }
 }
 
+/// Columns of the right factor that tiles of all rows share.
+#[derive(Clone, Copy)]
+struct Panel<'a> {
+    /// The first column.
+    at: usize,
+    /// Columns of the only vector, if it is not full.
+    tail: Option<u32>,
+    terms: &'a Range<usize>,
+    /// The numbers of the first term, contiguous.
+    first: *const f32,
+    /// Distance of terms.
+    row: usize,
+}
+
 struct Tiles<'a> {
     left: Strided<'a>,
     right: Strided<'a>,
     bias: Option<&'a [f32]>,
     to: *mut f32,
     dims: [usize; 3],
+    /// For copies of columns whose rows are not contiguous.
+    scratch: &'a mut Vec<f32>,
 }
 
 impl WithSimd for Tiles<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn with_simd<S: Simd>(mut self, simd: S) {
         let [_, inner, columns] = self.dims;
         let lanes = S::F32_LANES;
         // Rows of weights are few, but a gradient of weights is a sum over all rows of a batch.
@@ -184,7 +230,7 @@ impl WithSimd for Tiles<'_> {
             at = self.panels::<S, 2>(simd, terms, at);
             at = self.panels::<S, 1>(simd, terms, at);
             if at < columns {
-                self.rows::<S, 1>(simd, terms, at, Some((columns - at) as u32));
+                self.panel::<S, 1>(simd, terms, at, Some(columns - at));
             }
         }
     }
@@ -194,44 +240,48 @@ impl WithSimd for Tiles<'_> {
 impl Tiles<'_> {
     /// Panels of `V` vectors from column `at` on, as many as there are; returns the next column.
     #[inline(always)]
-    fn panels<S: Simd, const V: usize>(&self, simd: S, terms: &Range<usize>, mut at: usize) -> usize {
+    fn panels<S: Simd, const V: usize>(&mut self, simd: S, terms: &Range<usize>, mut at: usize) -> usize {
         let width = V * S::F32_LANES;
         while at + width <= self.dims[2] {
-            self.rows::<S, V>(simd, terms, at, None);
+            self.panel::<S, V>(simd, terms, at, None);
             at += width;
         }
         at
     }
 
+    /// `V` vectors of columns, or the `tail` first columns of one vector.
     #[inline(always)]
-    fn rows<S: Simd, const V: usize>(&self, simd: S, terms: &Range<usize>, at: usize, tail: Option<u32>) {
+    fn panel<S: Simd, const V: usize>(&mut self, simd: S, terms: &Range<usize>, at: usize, tail: Option<usize>) {
+        let mut right = self.right.skip(terms.start, at);
+        if right.column != 1 {
+            let (rows, width) = (terms.len(), tail.unwrap_or(V * S::F32_LANES));
+            let copies = first(self.scratch, rows * width);
+            copy(right, rows, width, copies);
+            right = Strided { data: copies, row: width, column: 1 };
+        }
+        let (first, row_of_right) = (right.data.as_ptr(), right.row);
+        let panel = Panel { at, tail: tail.map(|tail| tail as u32), terms, first, row: row_of_right };
         let rows = self.dims[0];
         let mut row = 0;
         while row + ROWS <= rows {
-            self.tile::<S, ROWS, V>(simd, row, terms, at, tail);
+            self.tile::<S, ROWS, V>(simd, row, panel);
             row += ROWS;
         }
         match rows - row {
             0 => {}
-            1 => self.tile::<S, 1, V>(simd, row, terms, at, tail),
-            2 => self.tile::<S, 2, V>(simd, row, terms, at, tail),
-            3 => self.tile::<S, 3, V>(simd, row, terms, at, tail),
-            4 => self.tile::<S, 4, V>(simd, row, terms, at, tail),
-            _ => self.tile::<S, 5, V>(simd, row, terms, at, tail),
+            1 => self.tile::<S, 1, V>(simd, row, panel),
+            2 => self.tile::<S, 2, V>(simd, row, panel),
+            3 => self.tile::<S, 3, V>(simd, row, panel),
+            4 => self.tile::<S, 4, V>(simd, row, panel),
+            _ => self.tile::<S, 5, V>(simd, row, panel),
         }
     }
 
-    /// Adds terms to the sums of `R` rows and `V` vectors of columns, or of the `tail` first columns of one vector.
+    /// Adds terms to the sums of `R` rows of a panel.
     #[inline(always)]
-    fn tile<S: Simd, const R: usize, const V: usize>(
-        &self,
-        simd: S,
-        row: usize,
-        terms: &Range<usize>,
-        at: usize,
-        tail: Option<u32>,
-    ) {
-        let Self { left, right, bias, to, dims: [.., columns] } = *self;
+    fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, row: usize, panel: Panel<'_>) {
+        let Self { left, bias, to, dims: [.., columns], .. } = *self;
+        let Panel { at, tail, terms, first, row: row_of_right } = panel;
         let lanes = S::F32_LANES;
         let mask = simd.mask_between_m32s(0, tail.unwrap_or(lanes as u32));
         // SAFETY: `multiply_tiles` requires that all rows and columns are inside the data; masks leave out columns behind the last. The first
@@ -254,7 +304,7 @@ impl Tiles<'_> {
                 }
             }
             let mut left_at = left.data.as_ptr().add(row * left.row + terms.start * left.column);
-            let mut right_at = right.data.as_ptr().add(at + terms.start * right.row);
+            let mut right_at = first;
             for _ in 0..terms.len() {
                 let mut factors = [simd.splat_f32s(0.0); V];
                 for (v, factor) in factors.iter_mut().enumerate() {
@@ -267,7 +317,7 @@ impl Tiles<'_> {
                     }
                 }
                 left_at = left_at.wrapping_add(left.column);
-                right_at = right_at.wrapping_add(right.row);
+                right_at = right_at.wrapping_add(row_of_right);
             }
             for (i, sums) in sums.iter().enumerate() {
                 for (v, sum) in sums.iter().enumerate() {

@@ -541,18 +541,21 @@ impl ModuleMapper for Kept {
 /// Computed in f64, with a sum per SIMD lane; the order is the same on every processor.
 fn sum_of_squares(values: &[f32]) -> f64 {
     const LANES: usize = 16;
-    let mut sums = [0.0f64; LANES];
+    let square = |x: f32| f64::from(x) * f64::from(x);
     let (whole, rest) = values.as_chunks::<LANES>();
-    pulp::Arch::new().dispatch(
+    let sums = pulp::Arch::new().dispatch(
         #[inline(always)]
         || {
+            // Sums of the closure itself stay in registers.
+            let mut sums = [0.0f64; LANES];
             // Gradients of actions that were not taken.
             for chunk in whole.iter().filter(|chunk| !are_zero(chunk)) {
-                sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += f64::from(*x) * f64::from(*x));
+                sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += square(*x));
             }
+            sums
         },
     );
-    sums.iter().sum::<f64>() + rest.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>()
+    sums.iter().sum::<f64>() + rest.iter().map(|x| square(*x)).sum::<f64>()
 }
 
 /// The gradient norm of each learner; the parts of a parameter are stored learner by learner.
