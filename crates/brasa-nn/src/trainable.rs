@@ -546,9 +546,8 @@ fn sum_of_squares(values: &[f32]) -> f64 {
     let sums = pulp::Arch::new().dispatch(
         #[inline(always)]
         || {
-            // Sums of the closure itself stay in registers.
+            // Sums of this closure stay in registers. Actions that were not taken have gradients of 0.
             let mut sums = [0.0f64; LANES];
-            // Gradients of actions that were not taken.
             for chunk in whole.iter().filter(|chunk| !are_zero(chunk)) {
                 sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += square(*x));
             }
